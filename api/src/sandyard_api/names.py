@@ -36,7 +36,7 @@ CONTROL_SOCKET: Final = "/sandyard/control/supervisor.sock"
 PACKAGES_DIR: Final = "/sandyard/packages"  # disk; agent read-write, runner read-only: installed wheels
 PACKAGES_SITE: Final = "/sandyard/packages/site"  # published here by one rename; absent until then
 AGENT_STATE_DIR: Final = "/sandyard/state"  # disk; agent only: results, accepted-run record
-AGENT_SECRET_DIR: Final = "/sandyard/secret"  # memory; agent only: index credentials during one install
+AGENT_SECRET_DIR: Final = "/sandyard/secret"  # noqa: S105 - memory; agent only: index credentials during one install
 AGENT_TLS_DIR: Final = "/sandyard/tls"  # Secret; agent only: tls.crt, tls.key
 WORKSPACE_DIR: Final = "/workspace"  # disk; runner only
 OUTPUT_DIR: Final = "/workspace/output"
@@ -57,7 +57,6 @@ IMAGE_PACKAGES_FILE: Final = "/opt/sandyard/packages.json"  # [{"name","version"
 # What a pod's environment carries. Nothing of it is secret.
 ENV_POD_UID: Final = "SANDYARD_POD_UID"
 ENV_ROOT_KEYS: Final = "SANDYARD_ROOT_KEYS"  # comma-separated base64 raw Ed25519 public keys
-ENV_RUNNER_LIMITS: Final = "SANDYARD_RUNNER_LIMITS"  # JSON of wire.RunnerLimits, for the supervisor
 ENV_USER_NAMESPACE: Final = "SANDYARD_USER_NAMESPACE"  # "true" when the pod asked for hostUsers: false
 
 # Objects of ours in a tenant's namespace.
