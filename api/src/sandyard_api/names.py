@@ -48,8 +48,8 @@ AGENT_PORT: Final = 9443
 
 # Programs in the runtime image.
 AGENT_COMMAND: Final = ("/opt/sandyard/agent/bin/python", "-I", "-m", "sandyard_runtime.agent")
-SUPERVISOR_COMMAND: Final = ("/usr/bin/python3.13", "-I", "-S", "/opt/sandyard/runtime/supervisor.pyz")
-RUNTIME_SOURCE_DIR: Final = "/opt/sandyard/runtime"  # sandyard_runtime for the runner: standard library only
+SUPERVISOR_COMMAND: Final = ("/usr/bin/python3.13", "-I", "-S", "/opt/sandyard/runtime")
+RUNTIME_SOURCE_DIR: Final = "/opt/sandyard/runtime"  # __main__.py and sandyard_runtime without its agent
 IMAGE_SITE: Final = "/opt/sandyard/site"  # numpy, pandas and the like, read-only in the image
 UV_BINARY: Final = "/opt/sandyard/agent/bin/uv"
 IMAGE_PACKAGES_FILE: Final = "/opt/sandyard/packages.json"  # [{"name","version"}] of IMAGE_SITE
