@@ -1,0 +1,206 @@
+"""The operator's doors to the world, as its core sees them.
+
+``Cluster`` is kept by the kube room, ``Agents`` by the agents room; the core in decide and drive calls only what
+stands here, and tests may put real clients, slow ones or cut ones behind it. Every call may raise the errors
+below and nothing else. Imports decide and the api package; no I/O of its own.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from sandyard_api.sandbox_class import SandboxClass
+from sandyard_api.task import SandboxTask
+from sandyard_api.wire import (
+    AgentStatus,
+    Bundle,
+    ErrorCode,
+    InstallRequest,
+    InstallStatus,
+    ProbeReply,
+    ProbeRequest,
+    RequirementsReply,
+    RequirementsRequest,
+    RunStatus,
+    StartRequest,
+)
+from sandyard_operator.decide.pod import PodView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Key:
+    """A namespaced object; the uid tells a re-created one apart."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class PortError(Exception):
+    """Root of what a door may raise."""
+
+
+class NotFoundError(PortError):
+    """The object, or its namespace, is not there."""
+
+
+class ConflictError(PortError):
+    """The object changed since it was read, or the precondition (uid) no longer holds."""
+
+
+class AlreadyExistsError(PortError):
+    """A create met an object of that name; read it and adopt or refuse."""
+
+
+class RefusalKind(StrEnum):
+    """Why the API server refused a write for good, as far as it can be told."""
+
+    QUOTA_TAKEN = "quotaTaken"  # others hold the quota now: wait
+    QUOTA_TOO_SMALL = "quotaTooSmall"  # the pod alone exceeds it: final
+    ADMISSION = "admission"  # LimitRange, Pod Security, a policy or webhook
+    NAMESPACE_ENDING = "namespaceEnding"
+    INVALID = "invalid"
+
+
+class RefusedError(PortError):
+    """The API server refused (403, 422)."""
+
+    def __init__(self, kind: RefusalKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class UnsureError(PortError):
+    """The write was sent and no answer came (time-out, cut, 500): read before deciding anything."""
+
+
+class UnavailableError(PortError):
+    """Nothing was done (connection refused, 429, 503): come again, not before ``retry_after`` seconds."""
+
+    def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class AgentUnreachableError(PortError):
+    """No answer from the pod's agent, or an answer by somebody else: nothing is known about the request."""
+
+
+class AgentRefusedError(PortError):
+    """The agent answered with an error."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignPolicy:
+    """A NetworkPolicy not of ours that selects a pod and allows traffic the class does not."""
+
+    name: str
+
+
+class Cluster(Protocol):
+    """The API server. Reads here are consistent (never from a cache)."""
+
+    async def get_task(self, namespace: str, name: str) -> SandboxTask | None: ...
+
+    async def list_tasks(self) -> tuple[SandboxTask, ...]: ...
+
+    async def get_pod(self, namespace: str, name: str) -> PodView | None: ...
+
+    async def list_pods(self) -> tuple[PodView, ...]: ...
+
+    async def get_class(self, name: str) -> SandboxClass | None: ...
+
+    async def list_classes(self) -> tuple[SandboxClass, ...]: ...
+
+    async def namespace_labels(self, namespace: str) -> Mapping[str, str]: ...
+
+    async def config_map_value(self, namespace: str, name: str, key: str) -> bytes | None:
+        """Value of ``data`` (as UTF-8) or ``binaryData``; None where the object or the key is not there."""
+
+    async def secret_value(self, namespace: str, name: str, key: str) -> bytes | None: ...
+
+    async def write_task_status(self, task: SandboxTask, status: Mapping[str, Any]) -> SandboxTask:
+        """Compare-and-swap the whole status on the task's uid and resourceVersion; returns what was stored."""
+
+    async def write_class_status(self, sandbox_class: SandboxClass, status: Mapping[str, Any]) -> None: ...
+
+    async def delete_task(self, task: SandboxTask) -> None:
+        """Delete with uid and resourceVersion preconditions (TTL)."""
+
+    async def prepare_namespace(self, namespace: str, sandbox_class: SandboxClass) -> None:
+        """Server-side apply what a pod of this class needs there: agent TLS Secret, isolate and install policies.
+
+        Free of API writes when this process has seen them in place.
+        """
+
+    async def create_pod(self, task: SandboxTask, sandbox_class: SandboxClass, *, attempt: int) -> PodView:
+        """Create the task's pod of that attempt: deterministic name, signed; also its egress policy where it has one."""
+
+    async def set_network(self, pod: PodView, network: str) -> PodView:
+        """Flip the network label, tested on uid and resourceVersion."""
+
+    async def foreign_policies(self, pod: PodView) -> tuple[ForeignPolicy, ...]: ...
+
+    async def delete_pod(self, pod: PodView) -> None:
+        """Delete with a uid precondition; absent is success."""
+
+    async def emit(self, task: SandboxTask, *, reason: str, message: str, warning: bool) -> None:
+        """Record an Event: deduplicated, rate-limited, never raises."""
+
+    async def index_reachable(self, host: str, port: int) -> bool:
+        """Connect from the operator itself: the control of the cut's proof."""
+
+
+class Agents(Protocol):
+    """The agent of one pod, told apart by pod UID; TLS, tokens, nonce and echo are this room's business."""
+
+    async def status(self, pod: PodView, *, wait: float) -> AgentStatus: ...
+
+    async def send_bundle(self, pod: PodView, bundle: Bundle) -> str:
+        """Stage inputs; returns the digest the agent computed."""
+
+    async def requirements(self, pod: PodView, request: RequirementsRequest) -> RequirementsReply: ...
+
+    async def install(self, pod: PodView, request: InstallRequest) -> InstallStatus: ...
+
+    async def install_status(self, pod: PodView, *, wait: float) -> InstallStatus: ...
+
+    async def probe(self, pod: PodView, request: ProbeRequest) -> ProbeReply: ...
+
+    async def start(self, pod: PodView, run_id: str, request: StartRequest) -> RunStatus: ...
+
+    async def run_status(self, pod: PodView, run_id: str, *, wait: float) -> RunStatus: ...
+
+    async def cancel(self, pod: PodView, run_id: str) -> RunStatus: ...
+
+    async def revoke(self, pod: PodView, run_id: str) -> RunStatus: ...
+
+    async def acknowledge(self, pod: PodView, run_id: str) -> RunStatus: ...
+
+
+class ObjectKind(StrEnum):
+    """What the feed watches."""
+
+    TASK = "task"
+    POD = "pod"
+    CLASS = "class"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """An object as last seen, or gone (``value`` is then its last known form)."""
+
+    kind: ObjectKind
+    value: SandboxTask | PodView | SandboxClass
+    gone: bool
+
+
+class ChangeFeed(Protocol):
+    """Watch events from the edge room; a lost one is repaired by the sweep."""
+
+    def changes(self) -> AsyncIterator[Change]: ...
