@@ -1,0 +1,1 @@
+"""What tests of several rooms share: a tenant and its kubectl, waiting on conditions."""
