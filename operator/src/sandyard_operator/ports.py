@@ -152,8 +152,12 @@ class Cluster(Protocol):
     async def emit(self, task: SandboxTask, *, reason: str, message: str, warning: bool) -> None:
         """Record an Event: deduplicated, rate-limited, never raises."""
 
-    async def index_reachable(self, host: str, port: int) -> bool:
-        """Connect from the operator itself: the control of the cut's proof."""
+    async def index_reachable(self, host: str, port: int) -> str:
+        """Connect from the operator itself: the control of the cut's proof.
+
+        Returns the IP address that answered, empty if none did. The agent is then asked for that address: in a
+        closed pod the name would not even resolve, which proves nothing.
+        """
 
 
 class Agents(Protocol):
