@@ -20,6 +20,7 @@ ALGORITHM: Final = "EdDSA"
 TOKEN_SECONDS: Final = 30  # longest life of a token
 SKEW_SECONDS: Final = 5  # a token from slightly ahead is still of this moment
 CERTIFICATE_SECONDS: Final = 3600
+BODY_CLAIM: Final = "bd"
 
 
 class Role(StrEnum):
@@ -63,7 +64,7 @@ class Request:
             "aud": self.audience,
             "htm": self.method,
             "htu": self.path,
-            "bd": hashlib.sha256(self.body).hexdigest(),
+            BODY_CLAIM: hashlib.sha256(self.body).hexdigest(),
         }
 
 
@@ -75,6 +76,19 @@ def sign(key: Ed25519PrivateKey, request: Request, *, token_id: str, now: float)
         "exp": int(now) + TOKEN_SECONDS - SKEW_SECONDS,
     }
     return jwt.encode(claims, key, algorithm=ALGORITHM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A token that holds for everything but the body, which is still to come."""
+
+    role: Role
+    body_sha256: str
+
+    def check_body(self, sha256: str) -> None:
+        """Raise TokenError unless the body that arrived is the one that was signed."""
+        if sha256 != self.body_sha256:
+            raise TokenError("the token is for another request")
 
 
 class Verifier:
@@ -89,6 +103,12 @@ class Verifier:
 
     def verify(self, *, token: str, certificate: str, request: Request, now: float) -> Role:
         """Return the caller's role, or raise TokenError."""
+        grant = self.admit(token=token, certificate=certificate, request=request, now=now)
+        grant.check_body(hashlib.sha256(request.body).hexdigest())
+        return grant.role
+
+    def admit(self, *, token: str, certificate: str, request: Request, now: float) -> "Grant":
+        """Check all but the body, which then need not be read from a stranger; the grant checks that."""
         key, role = self._signing_key(certificate, now)
         claims = _decode(token, key)
         issued, expires = claims.get("iat"), claims.get("exp")
@@ -96,7 +116,10 @@ class Verifier:
             raise TokenError("the token lives too long or has no life")
         if not issued - SKEW_SECONDS <= now < expires + SKEW_SECONDS:
             raise TokenError("the token is expired or not yet valid")
-        if any(claims.get(name) != value for name, value in request.claims().items()):
+        expected = request.claims()
+        body_sha256 = claims.get(BODY_CLAIM)
+        del expected[BODY_CLAIM]
+        if any(claims.get(name) != value for name, value in expected.items()):
             raise TokenError("the token is for another request")
         token_id = claims.get("jti")
         if not isinstance(token_id, str) or not token_id:
@@ -105,7 +128,7 @@ class Verifier:
         if token_id in self._seen:
             raise TokenError("the token was used before", replayed=True)
         self._seen[token_id] = expires + SKEW_SECONDS
-        return role
+        return Grant(role=role, body_sha256=str(body_sha256))
 
     def _signing_key(self, certificate: str, now: float) -> tuple[Ed25519PublicKey, Role]:
         known = self._certified.get(certificate)
