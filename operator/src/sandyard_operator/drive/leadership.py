@@ -1,8 +1,9 @@
 """Whether this process may act, and under which epoch.
 
-The Lease's keeper (kube room) calls ``granted`` after each renewal and ``lost`` when it gave the lease up or could
-not keep it; everybody else asks. A grant ends by itself: a process that was stopped for a minute finds its grant
-expired before its first action. Correctness does not rest on this but on compare-and-swap writes and the epoch.
+The Lease's keeper (kube room) calls ``granted`` after each renewal and ``lost`` when it gave the lease up
+or could not keep it; everybody else asks. A grant ends by itself: a process that was stopped for a minute
+finds its grant expired before its first action. Correctness does not rest on this but on compare-and-swap
+writes and the epoch.
 """
 
 import asyncio
