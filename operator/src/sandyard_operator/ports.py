@@ -26,6 +26,7 @@ from sandyard_api.wire import (
     StartRequest,
 )
 from sandyard_operator.decide.pod import PodView
+from sandyard_operator.decide.pod import RefusalKind as RefusalKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -51,16 +52,6 @@ class ConflictError(PortError):
 
 class AlreadyExistsError(PortError):
     """A create met an object of that name; read it and adopt or refuse."""
-
-
-class RefusalKind(StrEnum):
-    """Why the API server refused a write for good, as far as it can be told."""
-
-    QUOTA_TAKEN = "quotaTaken"  # others hold the quota now: wait
-    QUOTA_TOO_SMALL = "quotaTooSmall"  # the pod alone exceeds it: final
-    ADMISSION = "admission"  # LimitRange, Pod Security, a policy or webhook
-    NAMESPACE_ENDING = "namespaceEnding"
-    INVALID = "invalid"
 
 
 class RefusedError(PortError):

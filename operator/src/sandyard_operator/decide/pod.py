@@ -61,3 +61,13 @@ class PodView:
     node_ready: bool = True  # the Ready condition's reason is not NodeLost/NodeNotReady
     agent: ContainerView = ContainerView(started=False)
     runner: ContainerView = ContainerView(started=False)
+
+
+class RefusalKind(StrEnum):
+    """Why the API server refused a write, as far as it can be told."""
+
+    QUOTA_TAKEN = "quotaTaken"  # others hold the quota now: wait
+    QUOTA_TOO_SMALL = "quotaTooSmall"  # the pod alone exceeds it: final
+    ADMISSION = "admission"  # LimitRange, Pod Security, a policy or webhook
+    NAMESPACE_ENDING = "namespaceEnding"
+    INVALID = "invalid"
