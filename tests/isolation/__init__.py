@@ -1,0 +1,1 @@
+"""Hostile scripts and tenants on the real cluster, each with a control."""

@@ -1,0 +1,136 @@
+"""Hostile pieces of Python: each defines ``attack()``, true when the attack worked.
+
+The same text runs twice: as a SandboxTask, where it must fail, and as the control in a plain pod of the same
+image, as a child of a plain Python PID 1 of the same user, where it must work.
+"""
+
+from typing import Final
+
+SOCKET: Final = """
+import socket
+def attack():
+    socket.socket({family}, {kind}).close()
+    return True
+"""
+
+SYSCALL: Final = """
+import ctypes, errno
+def attack():
+    libc = ctypes.CDLL(None, use_errno=True)
+    answer = libc.syscall({number}, {arguments})
+    return answer >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS, errno.EACCES)
+"""
+
+INT80: Final = """
+import ctypes, mmap, os
+def attack():
+    child = os.fork()
+    if child == 0:  # getpid as a 32-bit call: another table of numbers
+        page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        page.write(bytes([0xB8, 20, 0, 0, 0, 0xCD, 0x80, 0xC3]))
+        code = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+        os._exit(0 if code() > 0 else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+WRITE: Final = """
+def attack():
+    with open({path!r}, "ab") as file:
+        file.write(b"sand")
+    return True
+"""
+
+READ: Final = """
+def attack():
+    with open({path!r}, "rb") as file:
+        file.read(1)
+    return True
+"""
+
+CALL: Final = """
+import os, resource, signal
+def attack():
+    {call}
+    return True
+"""
+
+PROCESSES: Final = """
+import os, signal, time
+def attack():
+    children = []
+    try:
+        for _ in range(300):
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+            children.append(child)
+        return True
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+"""
+
+DGRAM_PAIR: Final = """
+import socket
+def attack():
+    left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    left.close(), right.close()
+    return True
+"""
+
+ATTACKS: Final[dict[str, str]] = {
+    **{
+        f"a socket of {family} {kind}": SOCKET.format(family=f"socket.{family}", kind=f"socket.{kind}")
+        for family, kind in (
+            ("AF_INET", "SOCK_STREAM"),
+            ("AF_INET", "SOCK_DGRAM"),
+            ("AF_INET6", "SOCK_STREAM"),
+            ("AF_INET6", "SOCK_DGRAM"),
+            ("AF_UNIX", "SOCK_STREAM"),
+            ("AF_UNIX", "SOCK_DGRAM"),
+            ("AF_NETLINK", "SOCK_RAW"),
+        )
+    },
+    "a pair of datagram sockets": DGRAM_PAIR,
+    "a socket by a number with a dirty upper half": SYSCALL.format(
+        number="ctypes.c_long(41 | 1 << 40)", arguments="2, 1, 0"
+    ),
+    "io_uring": SYSCALL.format(number="425", arguments="4, ctypes.create_string_buffer(120)"),
+    "a call by the 32-bit table": INT80,
+    "signal 0 to PID 1": CALL.format(call="os.kill(1, 0)"),
+    "SIGINT to every process": CALL.format(call="os.kill(-1, 0)"),
+    "a limit on PID 1": CALL.format(call="resource.prlimit(1, resource.RLIMIT_NOFILE, (64, 64))"),
+    "the affinity of PID 1": CALL.format(call="os.sched_setaffinity(1, os.sched_getaffinity(0))"),
+    "the priority of PID 1": CALL.format(call="os.setpriority(os.PRIO_PROCESS, 1, 19)"),
+    "the environment of PID 1": READ.format(path="/proc/1/environ"),
+    "the memory of PID 1": READ.format(path="/proc/1/mem").replace("file.read(1)", "pass"),
+    "the output of PID 1": WRITE.format(path="/proc/1/fd/1"),
+    "a write to /var/tmp": WRITE.format(path="/var/tmp/sand"),  # noqa: S108
+    "a write to the termination log": WRITE.format(path="/dev/termination-log"),
+    "a write to the message queues": WRITE.format(path="/dev/mqueue/sand"),
+    "the users of the image": READ.format(path="/etc/passwd"),
+    "three hundred processes": PROCESSES,
+}
+
+VERDICT: Final = """
+try:
+    worked, error = attack(), None
+except BaseException as caught:
+    worked, error = False, repr(caught)
+print("attack worked:", worked, error)
+"""
+
+# The control's PID 1: a plain parent of the same user, as a supervisor without protection would be.
+CONTROL_PARENT: Final = """
+import subprocess, sys
+for code in sys.argv[1:]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    print(done.stdout.strip() or f"attack worked: False {done.stderr!r}", flush=True)
+"""
+
+
+def script(attack: str) -> str:
+    """Return the script that tries an attack and prints how it went."""
+    return attack + VERDICT
