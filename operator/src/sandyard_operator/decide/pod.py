@@ -1,11 +1,13 @@
 """What the core knows of a pod: facts read off the object, no judgement.
 
-Built by the kube room from a raw Pod; consumed by the pure decisions. Imports the standard library only.
+Built by the kube room from a raw Pod; consumed by the pure decisions. Imports the names and the standard library.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from sandyard_api.names import POD_NAME_PREFIX
 
 
 class PodPhase(StrEnum):
@@ -55,7 +57,8 @@ class PodView:
     runtime_class: str = ""
     scheduled: bool = False
     unschedulable_message: str = ""
-    disruption_reason: str = ""  # DisruptionTarget condition: PreemptionByScheduler, EvictionByEvictionAPI, TerminationByKubelet, DeletionByTaintManager …
+    # Of the DisruptionTarget condition: PreemptionByScheduler, EvictionByEvictionAPI, TerminationByKubelet …
+    disruption_reason: str = ""
     status_reason: str = ""  # Evicted, NodeLost, NodeAffinity, OutOfcpu …
     status_message: str = ""
     node_ready: bool = True  # the Ready condition's reason is not NodeLost/NodeNotReady
@@ -71,3 +74,8 @@ class RefusalKind(StrEnum):
     ADMISSION = "admission"  # LimitRange, Pod Security, a policy or webhook
     NAMESPACE_ENDING = "namespaceEnding"
     INVALID = "invalid"
+
+
+def pod_name(task_uid: str, attempt: int) -> str:
+    """Return the name of a task's pod of that attempt: the same after every restart, so a create is idempotent."""
+    return f"{POD_NAME_PREFIX}{task_uid}-{attempt}"
