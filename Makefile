@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help setup demo test check crds chart images image-list cluster cluster-down cluster-status bench e2e clean
+.PHONY: help setup demo test check crds chart images image-list cluster cluster-down cluster-status deploy bench e2e clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -15,6 +15,24 @@ setup: .venv/.ready ## a virtual environment from the lock
 
 crds: setup ## generate crds/ and the chart's copy from the models
 	@$(PY) -m sandyard_api.crdgen
+
+demo: setup ## everything up, then the examples with a live view
+	@PYTHONPATH=dev $(PY) -m yard.demo
+
+test: setup ## everything up, then all tests
+	@PYTHONPATH=dev $(PY) -m yard.suite
+
+check: setup ## style, types, import rules, unit tests: no cluster needed
+	@PYTHONPATH=dev $(PY) -m yard.check
+
+deploy: setup ## the private index and the chart into the cluster that is up
+	@PYTHONPATH=dev $(PY) -m yard.bring_up deploy
+
+e2e: setup ## the end-to-end set against any cluster: make e2e KUBECONFIG=...
+	@$(PY) -m pytest -q tests/e2e
+
+bench: setup ## a cold task beside a Job, interleaved; writes bench/
+	@PYTHONPATH=tests:dev $(PY) tests/bench/cold_task.py
 
 clean: ## remove what builds left in the checkout
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
