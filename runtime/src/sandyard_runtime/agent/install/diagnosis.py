@@ -53,7 +53,7 @@ _SIGNS: Final = (
         r"no usable wheels|no wheels with a matching|requires Python|building from source is disabled",
     ),
     (Reason.DEPENDENCY_NOT_FOUND, r"was not found in the package registry"),
-    (Reason.DEPENDENCY_CONFLICT, r"incompatible|depends? on|conclude that you require"),
+    (Reason.DEPENDENCY_CONFLICT, r"incompatible|conclude that you require"),
     (
         Reason.DEPENDENCY_NOT_FOUND,
         r"there (?:is|are) no versions? of|(?:only|following versions of) .* (?:is|are) available",

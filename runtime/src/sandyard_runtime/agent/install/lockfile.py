@@ -52,11 +52,11 @@ class Locked:
 
 def preferences(packages: Iterable[Package]) -> str:
     """Write a lock that makes the resolver prefer these versions."""
-    tables = (
-        f"\n[[packages]]\nname = {json.dumps(package.name)}\nversion = {json.dumps(package.version)}\n"
+    rows = (
+        f"{{ name = {json.dumps(package.name)}, version = {json.dumps(package.version)} }},\n"
         for package in packages
     )
-    return HEADER + "".join(tables)
+    return f"{HEADER}packages = [\n{''.join(rows)}]\n"
 
 
 def read_lock(text: str) -> tuple[Locked, ...]:

@@ -22,6 +22,7 @@ RECORD: Final = "RECORD"
 INFO: Final = ".dist-info"
 UNHASHED: Final = (f"{INFO}/{RECORD}", f"{INFO}/{RECORD}.jws", f"{INFO}/{RECORD}.p7s")
 ALGORITHMS: Final = frozenset({"sha256", "sha384", "sha512"})
+INSTALLER_LOCK: Final = ".lock"  # uv's own, in the target while it writes
 SCRIPTS: Final = "bin"  # where uv puts a wheel's scripts below a target
 PATH_FILE: Final = ".pth"
 FILE_MODE: Final = 0o644
@@ -62,6 +63,7 @@ def usage(directory: Path) -> Usage:
 
 def verify(site: Path, *, max_bytes: int, max_files: int) -> None:
     """Check every file of ``site``; raises StagingError naming the first that may not be there."""
+    (site / INSTALLER_LOCK).unlink(missing_ok=True)
     present = set()
     total = 0
     for path, status in _walk(site):

@@ -8,7 +8,7 @@ from typing import Final
 
 HTTP_SECONDS: Final = "30"  # without a byte
 CONNECT_SECONDS: Final = "10"
-RETRIES: Final = "3"  # uv waits between them; the install's own time ends them all
+RETRIES: Final = "2"  # uv waits between them; the install's own time ends them all
 DOWNLOADS: Final = "8"
 
 _ALWAYS: Final = (

@@ -1,0 +1,62 @@
+"""An agent with a scripted supervisor that is ready, as install and run tests need it."""
+
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from harness.agent import AgentProcess
+from harness.index import Index
+from harness.peer import Peer
+from sandyard_api import names, wire
+
+MEGABYTE: Final = 1024 * 1024
+
+
+@dataclass
+class Pod:
+    """Both ends of a pod."""
+
+    agent: AgentProcess
+    peer: Peer
+
+    @property
+    def site(self) -> Path:
+        """Where packages are published."""
+        return self.agent.at(names.PACKAGES_SITE)
+
+    def install(self, request: wire.InstallRequest) -> dict[str, Any]:
+        """Install and wait for the end; checks what must hold after every install."""
+        answer = self.agent.call("POST", wire.PATH_INSTALL, request)
+        assert answer.status == 200, answer.body
+        status: dict[str, Any] = answer.json()
+        while status["phase"] == "running":
+            status = self.agent.call("GET", f"{wire.PATH_INSTALL}?wait=25").json()
+        assert status["installerGone"]
+        assert not (self.agent.at(names.PACKAGES_DIR) / ".staging").exists()
+        assert list(self.agent.at(names.AGENT_SECRET_DIR).iterdir()) == []
+        assert status["phase"] == "succeeded" or not self.site.exists()
+        return status
+
+
+@contextmanager
+def ready_pod(root: Path, *, options: tuple[str, ...] = ()) -> Iterator[Pod]:
+    """Run an agent that installs for this interpreter."""
+    python = str(Path(sys.executable).resolve())
+    uv = str(Path(sys.executable).with_name("uv"))
+    fixed = ("--uv", uv, "--python", python, *options)
+    with AgentProcess(root, options=fixed) as agent, Peer(agent.at(names.CONTROL_SOCKET)) as peer:
+        peer.ready(python=platform.python_version())
+        yield Pod(agent, peer)
+
+
+def ask(
+    index: Index, *requirements: str, access: dict[str, str] | None = None, **changes: Any
+) -> wire.InstallRequest:
+    """Ask for requirements from that index."""
+    where = {"url": index.url, "netrc": index.netrc()} | (access or {})
+    fields = {"timeout_seconds": 60, "max_bytes": 64 * MEGABYTE} | changes
+    return wire.InstallRequest(requirements=requirements, index=wire.IndexAccess(**where), **fields)
