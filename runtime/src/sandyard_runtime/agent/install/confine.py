@@ -30,7 +30,7 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _FILE_RIGHTS: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _RIGHTS_BY_ABI: Final = ((5, (1 << 16) - 1), (3, (1 << 15) - 1), (2, (1 << 14) - 1), (1, (1 << 13) - 1))
 _NETWORK_ABI: Final = 4  # the attribute grows by a field
-_SCOPE_ABI: Final = 6
+SCOPE_ABI: Final = 6
 _SCOPE_ALL: Final = 3  # abstract sockets and signals stay inside
 
 # What no installer needs, by architecture: AUDIT_ARCH and system call numbers of ptrace, process_vm_readv,
@@ -68,15 +68,21 @@ def confine(*, readable: list[str], writable: list[str], max_file_bytes: int) ->
     _restrict_calls()
 
 
+def landlock_abi() -> int:
+    """Return what the kernel offers, below 1 for nothing."""
+    abi: int = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+    return abi
+
+
 def _restrict_files(readable: list[str], writable: list[str]) -> None:
-    abi = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+    abi = landlock_abi()
     handled = next((rights for least, rights in _RIGHTS_BY_ABI if abi >= least), 0)
     if not handled:
         return
     fields = [handled]
     if abi >= _NETWORK_ABI:
         fields.append(0)
-    if abi >= _SCOPE_ABI:
+    if abi >= SCOPE_ABI:
         fields.append(_SCOPE_ALL)
     attribute = struct.pack(f"={len(fields)}Q", *fields)
     ruleset = _check(_libc.syscall(_CREATE_RULESET, attribute, ctypes.c_size_t(len(attribute)), 0))

@@ -40,14 +40,13 @@ _SIGNS: Final = (
         r"40[137] (?:Unauthorized|Forbidden|Proxy Authentication)|lack of valid authentication credentials",
     ),
     (Reason.HASH_MISMATCH, r"[Hh]ash mismatch|[Hh]ashes? .*did not match"),
+    (Reason.INSTALL_FAILED, r"No space left on device|File too large|[Ii]nvalid wheel"),
     (
         Reason.INDEX_UNAVAILABLE,
-        r"HTTP status (?:server|client) error|[Rr]equest failed|[Ff]ailed to (?:fetch|download)",
+        r"HTTP status (?:server|client) error|[Rr]equest failed|error sending request|response body",
     ),
-    (
-        Reason.INSTALL_FAILED,
-        r"No space left on device|File too large|[Ff]ailed to unzip|invalid wheel|end of central",
-    ),
+    (Reason.INSTALL_FAILED, r"[Ff]ailed to (?:unzip|extract)"),
+    (Reason.INDEX_UNAVAILABLE, r"[Ff]ailed to (?:fetch|download)"),
     (
         Reason.NO_WHEEL_AVAILABLE,
         r"no usable wheels|no wheels with a matching|requires Python|building from source is disabled",
