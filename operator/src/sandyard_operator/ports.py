@@ -1,8 +1,8 @@
 """The operator's doors to the world, as its core sees them.
 
-``Cluster`` is kept by the kube room, ``Agents`` by the agents room; the core in decide and drive calls only what
-stands here, and tests may put real clients, slow ones or cut ones behind it. Every call may raise the errors
-below and nothing else. Imports decide and the api package; no I/O of its own.
+``Cluster`` is kept by the kube room, ``Agents`` by the agents room; the core in decide and drive calls only
+what stands here, and tests may put real clients, slow ones or cut ones behind it. Every call may raise the
+errors below and nothing else. Imports decide and the api package; no I/O of its own.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -176,6 +176,16 @@ class Agents(Protocol):
     async def revoke(self, pod: PodView, run_id: str) -> RunStatus: ...
 
     async def acknowledge(self, pod: PodView, run_id: str) -> RunStatus: ...
+
+
+class Recorder(Protocol):
+    """Metrics of the core; kept by the telemetry room. Labels come from closed sets."""
+
+    def acted(self, action: str, *, seconds: float, error: str) -> None:
+        """Count one action of a plan by its kind; ``error`` is the class of the PortError, empty if none."""
+
+    def finished(self, task: SandboxTask) -> None:
+        """Count the end of a task, with its status as written."""
 
 
 class ObjectKind(StrEnum):

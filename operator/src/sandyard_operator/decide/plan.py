@@ -1,7 +1,7 @@
 """What a decision may ask for: the closed unions of actions and waits, and the plan that holds them.
 
-Actions are carried out in order; the first that fails ends the plan and the key is looked at again. A wait is
-what should be listened to meanwhile. Values only: who carries them out is not known here.
+Actions are carried out in order; the first that fails ends the plan and the key is looked at again. A wait
+is what should be listened to meanwhile. Values only: who carries them out is not known here.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class ReadTask:
 
 @dataclass(frozen=True, slots=True)
 class ReadPod:
-    """Read a pod from the API server itself: absence from the cache proves nothing."""
+    """Read the pod from the API server itself: absence from the cache proves nothing."""
 
     name: str
     uid: str

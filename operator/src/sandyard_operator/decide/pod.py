@@ -1,6 +1,7 @@
 """What the core knows of a pod: facts read off the object, no judgement.
 
-Built by the kube room from a raw Pod; consumed by the pure decisions. Imports the names and the standard library.
+Built by the kube room from a raw Pod; consumed by the pure decisions. Imports names and the standard
+library.
 """
 
 from dataclasses import dataclass
@@ -77,5 +78,5 @@ class RefusalKind(StrEnum):
 
 
 def pod_name(task_uid: str, attempt: int) -> str:
-    """Return the name of a task's pod of that attempt: the same after every restart, so a create is idempotent."""
+    """Name a task's pod of that attempt: the same after every restart, so a create is idempotent."""
     return f"{POD_NAME_PREFIX}{task_uid}-{attempt}"

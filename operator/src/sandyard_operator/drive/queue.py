@@ -44,10 +44,12 @@ class KeyedQueue(Generic[K]):
         self._due.set(key, at)
         self._arm()
 
-    def add_after_failure(self, key: K, *, at_least: float = 0.0) -> None:
-        """Ask for the key after its backoff."""
+    def add_after_failure(self, key: K, *, at_least: float = 0.0, at_most: float | None = None) -> None:
+        """Ask for the key after its backoff, or earlier where something else is due."""
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         delay = max(at_least, backoff_seconds(failures, jitter=self._jitter()))
+        if at_most is not None:
+            delay = min(delay, at_most)
         self.add_at(key, self._monotonic() + delay)
 
     def succeeded(self, key: K) -> None:
