@@ -25,8 +25,29 @@ from sandyard_api.wire import (
     RunStatus,
     StartRequest,
 )
-from sandyard_operator.decide.pod import PodView
-from sandyard_operator.decide.pod import RefusalKind as RefusalKind
+from sandyard_operator.decide.pod import PodView, RefusalKind
+
+__all__ = [
+    "AgentRefusedError",
+    "AgentUnreachableError",
+    "Agents",
+    "AlreadyExistsError",
+    "Change",
+    "ChangeFeed",
+    "Cluster",
+    "ConflictError",
+    "ForeignPolicy",
+    "Key",
+    "NotFoundError",
+    "ObjectKind",
+    "PodView",
+    "PortError",
+    "Recorder",
+    "RefusalKind",
+    "RefusedError",
+    "UnavailableError",
+    "UnsureError",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -96,46 +117,56 @@ class ForeignPolicy:
 class Cluster(Protocol):
     """The API server. Reads here are consistent (never from a cache)."""
 
-    async def get_task(self, namespace: str, name: str) -> SandboxTask | None: ...
+    async def get_task(self, namespace: str, name: str) -> SandboxTask | None:
+        """Read a task."""
 
-    async def list_tasks(self) -> tuple[SandboxTask, ...]: ...
+    async def list_tasks(self) -> tuple[SandboxTask, ...]:
+        """Read all tasks."""
 
-    async def get_pod(self, namespace: str, name: str) -> PodView | None: ...
+    async def get_pod(self, namespace: str, name: str) -> PodView | None:
+        """Read a pod."""
 
-    async def list_pods(self) -> tuple[PodView, ...]: ...
+    async def list_pods(self) -> tuple[PodView, ...]:
+        """Read all pods that carry our labels."""
 
-    async def get_class(self, name: str) -> SandboxClass | None: ...
+    async def get_class(self, name: str) -> SandboxClass | None:
+        """Read a class."""
 
-    async def list_classes(self) -> tuple[SandboxClass, ...]: ...
+    async def list_classes(self) -> tuple[SandboxClass, ...]:
+        """Read all classes."""
 
-    async def namespace_labels(self, namespace: str) -> Mapping[str, str]: ...
+    async def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """Read a namespace's labels."""
 
     async def config_map_value(self, namespace: str, name: str, key: str) -> bytes | None:
         """Value of ``data`` (as UTF-8) or ``binaryData``; None where the object or the key is not there."""
 
-    async def secret_value(self, namespace: str, name: str, key: str) -> bytes | None: ...
+    async def secret_value(self, namespace: str, name: str, key: str) -> bytes | None:
+        """Read a Secret's value; None where it or the key is not there."""
 
     async def write_task_status(self, task: SandboxTask, status: Mapping[str, Any]) -> SandboxTask:
-        """Compare-and-swap the whole status on the task's uid and resourceVersion; returns what was stored."""
+        """Compare-and-swap the whole status on uid and resourceVersion; returns what was stored."""
 
-    async def write_class_status(self, sandbox_class: SandboxClass, status: Mapping[str, Any]) -> None: ...
+    async def write_class_status(self, sandbox_class: SandboxClass, status: Mapping[str, Any]) -> None:
+        """Compare-and-swap a class's whole status."""
 
     async def delete_task(self, task: SandboxTask) -> None:
         """Delete with uid and resourceVersion preconditions (TTL)."""
 
     async def prepare_namespace(self, namespace: str, sandbox_class: SandboxClass) -> None:
-        """Server-side apply what a pod of this class needs there: agent TLS Secret, isolate and install policies.
+        """Apply what a pod of this class needs there: agent TLS Secret, isolate and install policies.
 
         Free of API writes when this process has seen them in place.
         """
 
     async def create_pod(self, task: SandboxTask, sandbox_class: SandboxClass, *, attempt: int) -> PodView:
-        """Create the task's pod of that attempt: deterministic name, signed; also its egress policy where it has one."""
+        """Create the task's pod of that attempt, signed, named by ``pod_name``; its egress policy too."""
 
     async def set_network(self, pod: PodView, network: str) -> PodView:
         """Flip the network label, tested on uid and resourceVersion."""
 
-    async def foreign_policies(self, pod: PodView) -> tuple[ForeignPolicy, ...]: ...
+    async def foreign_policies(self, pod: PodView) -> tuple[ForeignPolicy, ...]:
+        """Return the policies of others that open a pod."""
 
     async def delete_pod(self, pod: PodView) -> None:
         """Delete with a uid precondition; absent is success."""
@@ -146,36 +177,46 @@ class Cluster(Protocol):
     async def index_reachable(self, host: str, port: int) -> str:
         """Connect from the operator itself: the control of the cut's proof.
 
-        Returns the IP address that answered, empty if none did. The agent is then asked for that address: in a
-        closed pod the name would not even resolve, which proves nothing.
+        Returns the IP address that answered, empty if none did. The agent is then asked for that address: in
+        a closed pod the name would not even resolve, which proves nothing.
         """
 
 
 class Agents(Protocol):
     """The agent of one pod, told apart by pod UID; TLS, tokens, nonce and echo are this room's business."""
 
-    async def status(self, pod: PodView, *, wait: float) -> AgentStatus: ...
+    async def status(self, pod: PodView, *, wait: float) -> AgentStatus:
+        """Ask for everything; answers when the supervisor is ready or lost, or after ``wait`` seconds."""
 
     async def send_bundle(self, pod: PodView, bundle: Bundle) -> str:
         """Stage inputs; returns the digest the agent computed."""
 
-    async def requirements(self, pod: PodView, request: RequirementsRequest) -> RequirementsReply: ...
+    async def requirements(self, pod: PodView, request: RequirementsRequest) -> RequirementsReply:
+        """Ask what the image lacks."""
 
-    async def install(self, pod: PodView, request: InstallRequest) -> InstallStatus: ...
+    async def install(self, pod: PodView, request: InstallRequest) -> InstallStatus:
+        """Begin the pod's one install, or tell how far it is."""
 
-    async def install_status(self, pod: PodView, *, wait: float) -> InstallStatus: ...
+    async def install_status(self, pod: PodView, *, wait: float) -> InstallStatus:
+        """Ask for the install; answers at its end or after ``wait`` seconds."""
 
-    async def probe(self, pod: PodView, request: ProbeRequest) -> ProbeReply: ...
+    async def probe(self, pod: PodView, request: ProbeRequest) -> ProbeReply:
+        """Have the agent try a fresh connect."""
 
-    async def start(self, pod: PodView, run_id: str, request: StartRequest) -> RunStatus: ...
+    async def start(self, pod: PodView, run_id: str, request: StartRequest) -> RunStatus:
+        """Start the run, or tell its state if it was accepted before."""
 
-    async def run_status(self, pod: PodView, run_id: str, *, wait: float) -> RunStatus: ...
+    async def run_status(self, pod: PodView, run_id: str, *, wait: float) -> RunStatus:
+        """Ask for the run; answers at its end or after ``wait`` seconds."""
 
-    async def cancel(self, pod: PodView, run_id: str) -> RunStatus: ...
+    async def cancel(self, pod: PodView, run_id: str) -> RunStatus:
+        """Stop the run; its output is kept."""
 
-    async def revoke(self, pod: PodView, run_id: str) -> RunStatus: ...
+    async def revoke(self, pod: PodView, run_id: str) -> RunStatus:
+        """Have the run promised never to be accepted, or tell its state if it was."""
 
-    async def acknowledge(self, pod: PodView, run_id: str) -> RunStatus: ...
+    async def acknowledge(self, pod: PodView, run_id: str) -> RunStatus:
+        """Tell that the result is stored."""
 
 
 class Recorder(Protocol):
@@ -208,4 +249,5 @@ class Change:
 class ChangeFeed(Protocol):
     """Watch events from the edge room; a lost one is repaired by the sweep."""
 
-    def changes(self) -> AsyncIterator[Change]: ...
+    def changes(self) -> AsyncIterator[Change]:
+        """Yield changes for ever."""

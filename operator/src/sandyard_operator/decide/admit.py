@@ -54,13 +54,17 @@ def _enter_queue(observed: Observed, accepted: Accepted, now: datetime) -> Plan:
         return finish(
             observed,
             now,
-            End(
-                Reason.QUEUE_FULL,
-                f"{limits.max_running} tasks of class {observed.task.spec.sandbox_class_name} may run at once "
-                f"in a namespace and {limits.max_queued} may wait; create it again when fewer do. {DID_NOT_RUN}",
-            ),
+            End(Reason.QUEUE_FULL, f"{_full(observed)} {DID_NOT_RUN}"),
         )
     return Plan(actions=(WriteStatus(StatusStep.QUEUED, dump(queued(observed, accepted, now))),))
+
+
+def _full(observed: Observed) -> str:
+    limits, name = observed.queue, observed.task.spec.sandbox_class_name
+    return (
+        f"{limits.max_running} tasks of class {name} run in a namespace and {limits.max_queued} wait; "
+        "create it again when some have ended."
+    )
 
 
 def _keep_waiting(observed: Observed, now: datetime) -> Plan:

@@ -1,4 +1,4 @@
-"""What the run gets, put together from the task, its class and the values read: code, stdin, files, environment."""
+"""What a run gets: code, standard input, files, arguments and variables, put together into a bundle."""
 
 from sandyard_api.sandbox_class import SandboxClass
 from sandyard_api.task import SandboxTask, TaskSpec

@@ -103,7 +103,7 @@ def start_timeout(pod: PodView, seconds: int) -> End:
     )
 
 
-def run_end(result: RunResult, *, run_timeout_seconds: int) -> End:  # noqa: PLR0911 - one return per outcome
+def run_end(result: RunResult, *, run_timeout_seconds: int) -> End:
     """Turn the end of a run into a reason; a lost supervisor is judged by the pod elsewhere."""
     match result.outcome:
         case Outcome.EXITED:

@@ -1,4 +1,4 @@
-"""What a task names elsewhere: keys of ConfigMaps and Secrets of its namespace, and the values read for them."""
+"""What a task names elsewhere: keys of ConfigMaps and Secrets, and the values read for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

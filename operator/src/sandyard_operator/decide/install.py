@@ -1,4 +1,4 @@
-"""Packages, with the network open only for that: flip, install, flip back, and the cut proven before going on.
+"""Packages, with the network open only for that: flip, install, flip back, and the cut is proven.
 
 The proof: the agent's own fresh connect to the index fails while the operator's to the same address
 succeeds, twice, and the installer with its sockets is gone. A dead index proves nothing.

@@ -1,4 +1,4 @@
-"""Whether what is in force in a pod is what its class requires. What the agent probed counts, not what was asked."""
+"""Whether what is in force in a pod, as its agent probed it, is what its class requires."""
 
 from typing import Final
 

@@ -211,7 +211,7 @@ def _missing(spec: TaskSpec, inputs: Inputs) -> Rejected | None:
             if b"\0" in value or not _is_utf8(value):
                 return _reject(
                     Reason.NOT_ALLOWED,
-                    f"spec.env[{index}]: the Secret's value is no UTF-8 text without NUL, as a variable must be.",
+                    f"spec.env[{index}]: the Secret's value is not UTF-8 text, or holds a NUL.",
                 )
     return None
 

@@ -1,4 +1,4 @@
-"""After W1: one run in one pod, started at most once, followed to its end wherever the operator was meanwhile.
+"""After W1: one run in one pod, started at most once, followed to its end through every restart.
 
 Whatever happens here, no second pod and no second run id: a lost pod may have run the script, and says so.
 """

@@ -47,7 +47,7 @@ def dump(status: TaskStatus) -> Mapping[str, Any]:
 
 
 def queued(observed: Observed, accepted: Accepted, now: datetime) -> TaskStatus:
-    """Accepted, and waiting for a place."""
+    """Say that it is accepted and waits for a place."""
     message = f"Waiting for one of {observed.queue.max_running} places."
     status = _accept(observed, accepted, now)
     return _with_condition(status, TaskCondition.SCHEDULED, FALSE, QUEUED, message, now).model_copy(
@@ -56,7 +56,7 @@ def queued(observed: Observed, accepted: Accepted, now: datetime) -> TaskStatus:
 
 
 def admitted(observed: Observed, accepted: Accepted, now: datetime) -> TaskStatus:
-    """Given a place; its pod is made next."""
+    """Say that it has a place; its pod is made next."""
     status = _accept(observed, accepted, now)
     since = observed.task.metadata.creation_timestamp
     timings = Timings(queue_milliseconds=_milliseconds(max(since, min(observed.first_seen, now)), now))
@@ -69,7 +69,7 @@ def admitted(observed: Observed, accepted: Accepted, now: datetime) -> TaskStatu
 
 
 def waiting_for_quota(observed: Observed, accepted: Accepted, why: str, now: datetime) -> TaskStatus:
-    """Given a place, but others hold the namespace's quota."""
+    """Say that it has a place, but others hold the namespace's quota."""
     message = f"Waiting for quota: {why}"[:MESSAGE_CHARACTERS]
     status = _accept(observed, accepted, now)
     return _with_condition(
@@ -78,7 +78,7 @@ def waiting_for_quota(observed: Observed, accepted: Accepted, why: str, now: dat
 
 
 def installing(observed: Observed, pod: PodView, view: AgentView, now: datetime) -> TaskStatus:
-    """Packages are being installed with the network open for that."""
+    """Say that packages are being installed, with the network open for that."""
     message = "Packages are being installed."
     status = _scheduled(_draft(observed.task), pod, now)
     return _with_condition(status, TaskCondition.INSTALLED, FALSE, "Installing", message, now).model_copy(
@@ -94,7 +94,7 @@ def installing(observed: Observed, pod: PodView, view: AgentView, now: datetime)
 def claimed(
     observed: Observed, accepted: Accepted, pod: PodView, view: AgentView, now: datetime
 ) -> TaskStatus:
-    """W1: the pod and the run that may start, and everything that is known before they do."""
+    """Name the pod and the run that may start (W1), and everything that is known before they do."""
     task = observed.task
     status = _scheduled(_accept(observed, accepted, now), pod, now)
     installed = view.install if view.install is not None and view.install.packages else None
@@ -133,7 +133,7 @@ def finished(
     ran: RunStatus | None,
     installed: InstallStatus | None,
 ) -> TaskStatus:
-    """W2: the end. Never changed after."""
+    """Tell the end (W2). It is never changed after."""
     status = _draft(observed.task)
     message = end.message[:MESSAGE_CHARACTERS]
     if condition(status, TaskCondition.ACCEPTED) is None and isinstance(observed.verdict, Rejected):
@@ -181,7 +181,7 @@ def _scheduled(status: TaskStatus, pod: PodView, now: datetime) -> TaskStatus:
     )
 
 
-def _with_condition(  # noqa: PLR0913 - a condition's own fields
+def _with_condition(  # noqa: PLR0913, PLR0917 - a condition's own fields
     status: TaskStatus, kind: TaskCondition, value: ConditionStatus, reason: str, message: str, now: datetime
 ) -> TaskStatus:
     old = condition(status, kind)

@@ -49,7 +49,7 @@ class Amounts:
 
 
 def amounts(spec: TaskSpec, sandbox_class: SandboxClass) -> Amounts:
-    """Return the task's amounts, else the class's; a request that the task did not make is at most its limit."""
+    """Return the task's amounts, else the class's; of those no request is above its limit."""
     asked, given = spec.resources or Resources(), sandbox_class.spec.resources.default
     limits, requests = {}, {}
     for name in NAMES:

@@ -56,7 +56,7 @@ class Actor:
         self._world = world
         self._now = now
 
-    async def carry_out(self, subject: Subject, action: do.Action) -> None:  # noqa: C901, PLR0912 - one case per action
+    async def carry_out(self, subject: Subject, action: do.Action) -> None:  # noqa: C901 - one case per action
         """Do one thing; raises PortError where it could not be done."""
         match action:
             case do.ReadTask() | do.ReadPod() | do.ReadNamespace() | do.ReadInputs():

@@ -1,4 +1,4 @@
-"""The conductor: keys come off the queue, a plan is made for each and carried out until nothing is left to do.
+"""The conductor: takes keys off the queue, makes a plan for each, carries it out until nothing is left.
 
 One key is worked on by one worker at a time. No action is begun without the lease, and none before a full
 list was read under it. An error costs its key a backoff and never a worker.
@@ -182,7 +182,7 @@ class Conductor:
             self._memories.pop(key, None)
 
     async def _forget(self, key: Key) -> None:
-        """The task is gone: so is all that is remembered of it, and so are its pods."""
+        """Drop all that is remembered of a task that is gone, and delete its pods."""
         self.listening.listen(key, None)
         self._memories.pop(key, None)
         self.queue.forget(key)

@@ -1,4 +1,4 @@
-"""The conversation with a pod's agent: each action of a plan that goes to the agent, and what its answer means.
+"""The conversation with a pod's agent: the actions of a plan that go there, and what the answers mean.
 
 Refusals that trying again does not change become facts of the pod's view; all else passes to the conductor.
 """
@@ -87,7 +87,7 @@ class Conversation:
         try:
             if isinstance(action, do.StageBundle | do.AskRequirements | do.Install | do.ProveCut):
                 if sandbox_class is None:
-                    raise ConflictError("the class went away meanwhile")  # noqa: TRY301 - look again
+                    raise ConflictError("the class went away meanwhile")
                 view = await self._prepare(task, sandbox_class, memory, action)
             else:
                 view = await self._run(memory, action)

@@ -33,7 +33,8 @@ DOUBLINGS: Final = 10
 class Hearer(Protocol):
     """Who is told; returns whether it was news, after which the wait has ended."""
 
-    def __call__(self, key: Key, pod_uid: str, news: News) -> bool: ...
+    def __call__(self, key: Key, pod_uid: str, news: News) -> bool:
+        """Take news of a task's pod."""
 
 
 class Listening:

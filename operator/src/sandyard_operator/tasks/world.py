@@ -7,6 +7,7 @@ decides nothing.
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime
+from typing import TypeAlias
 
 from sandyard_api.sandbox_class import SandboxClass
 from sandyard_api.task import SandboxTask
@@ -14,6 +15,8 @@ from sandyard_operator.decide.pod import PodView
 from sandyard_operator.drive.cache import Cache, Identity
 from sandyard_operator.ports import Change, Key
 from sandyard_operator.tasks.places import Places, bucket_of, key_of
+
+LearnedAt: TypeAlias = dict[tuple[str, int], datetime]  # class uid and generation: status last written
 
 
 def _version(text: str) -> int:
@@ -46,7 +49,7 @@ class World:
         self.pods: Cache[tuple[str, str], PodView] = Cache(_identify_pod)
         self.classes: Cache[str, SandboxClass] = Cache(_identify_class)
         self.places = Places(has_pod=lambda uid: bool(self._pods.get(uid)))
-        self.learned: dict[tuple[str, int], datetime] = {}  # classes (uid, generation): status last written
+        self.learned: LearnedAt = {}
         self._keys: dict[str, Key] = {}  # of known tasks, by uid
         self._pods: defaultdict[str, dict[str, PodView]] = defaultdict(dict)  # ours, by owner uid, then uid
         self.tasks.listen(self._task_changed)
