@@ -75,7 +75,7 @@ class Reason(StrEnum):
     happened: str
     action: str
 
-    def __new__(cls, value: str, happened: str, action: str) -> Self:
+    def __new__(cls, value: str, happened: str = "", action: str = "") -> Self:
         """Tie a reason to its documentation."""
         member = str.__new__(cls, value)
         member._value_ = value
