@@ -27,6 +27,8 @@ class KeyedQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
     def __len__(self) -> int:
         return len(self._pending) + len(self._again)
@@ -76,14 +78,21 @@ class KeyedQueue(Generic[K]):
         del self._pending[key]
         self._due.drop(key)
         self._active.add(key)
+        self._quiet.clear()
         return key
 
     def done(self, key: K) -> None:
         """End the work on a key taken by ``get``."""
         self._active.discard(key)
+        if not self._active:
+            self._quiet.set()
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+
+    async def quiet(self) -> None:
+        """Wait until no key is worked on."""
+        await self._quiet.wait()
 
     def oldest_seconds(self) -> float:
         """Return how long the first pending key has been waiting for a worker."""
