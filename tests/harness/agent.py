@@ -121,22 +121,17 @@ class AgentProcess:
         self.kill()
 
     def headers(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        *,
-        role: tokens.Role = tokens.Role.OPERATOR,
-        **changes: str,
+        self, method: str, path: str, body: bytes = b"", *, role: tokens.Role = tokens.Role.OPERATOR
     ) -> dict[str, str]:
-        """Sign a request; ``changes`` replace what the token is bound to."""
-        now = time.time()
-        bound = tokens.Request(
-            audience=changes.get("audience", POD_UID),
-            method=changes.get("method", method),
-            path=changes.get("path", path),
-            body=changes.get("body", "").encode() or body,
-        )
+        """Sign a request."""
+        bound = tokens.Request(audience=POD_UID, method=method, path=path, body=body)
+        return self.headers_for(bound, role=role)
+
+    def headers_for(
+        self, bound: tokens.Request, *, role: tokens.Role = tokens.Role.OPERATOR, now: float | None = None
+    ) -> dict[str, str]:
+        """Sign whatever request is given, at whatever moment."""
+        now = time.time() if now is None else now
         token = tokens.sign(self.keys.signing, bound, token_id=secrets.token_hex(16), now=now)
         return {
             "authorization": f"Bearer {token}",

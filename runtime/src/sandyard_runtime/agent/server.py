@@ -108,6 +108,8 @@ class Connection:
             if request is None:
                 return
             await self._send(await handler(request))
+            if protocol.their_state is h11.SEND_BODY:
+                protocol.next_event()  # the end of a body nobody asked for, where there was none
             if protocol.our_state is h11.DONE and protocol.their_state is h11.DONE:
                 protocol.start_next_cycle()
                 continue
@@ -271,7 +273,7 @@ class Server:
                 self._guests[number].connection = connection
             await connection.serve(self._handler)
             transport.close()
-        except (DisconnectedError, OSError, h11.LocalProtocolError):
+        except (DisconnectedError, OSError, h11.ProtocolError):
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()
         except asyncio.CancelledError:
