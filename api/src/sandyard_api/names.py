@@ -63,6 +63,7 @@ ENV_USER_NAMESPACE: Final = "SANDYARD_USER_NAMESPACE"  # "true" when the pod ask
 SECRET_AGENT_TLS: Final = "sandyard-agent-tls"  # noqa: S105 - a name
 POLICY_ISOLATE: Final = "sandyard-isolate"
 POLICY_INSTALL_PREFIX: Final = "sandyard-install-"  # + class name
+POLICY_EGRESS_PREFIX: Final = "sandyard-egress-"  # + task uid
 
 # Objects of ours in the operator's namespace.
 SECRET_AUTHORITY: Final = "sandyard-authority"  # noqa: S105 - a name: CA and signing root

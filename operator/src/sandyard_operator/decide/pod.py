@@ -4,7 +4,8 @@ Built by the kube room from a raw Pod; consumed by the pure decisions. Imports n
 library.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -65,6 +66,7 @@ class PodView:
     node_ready: bool = True  # the Ready condition's reason is not NodeLost/NodeNotReady
     agent: ContainerView = ContainerView(started=False)
     runner: ContainerView = ContainerView(started=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class RefusalKind(StrEnum):
