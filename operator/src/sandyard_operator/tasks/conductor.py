@@ -74,7 +74,7 @@ class Conductor:
         )
         self._actor = Actor(cluster=cluster, conversation=self._conversation, world=self.world, now=clock.now)
         self.listening = Listening(
-            agents=agents, pod_of=lambda key, uid: self.world.pod(key.uid, uid), hearer=self._hear
+            agents=agents, pod_of=lambda key, uid: self.world.pod(key.uid, uid), hearer=self.hear
         )
 
     @property
@@ -102,7 +102,7 @@ class Conductor:
         while True:
             key = await self.queue.get()
             try:
-                await self._look_at(key)
+                await self.look_at(key)
             except PortError as error:
                 self._back_off(key, error)
             except Exception:
@@ -111,7 +111,8 @@ class Conductor:
             finally:
                 self.queue.done(key)
 
-    async def _look_at(self, key: Key) -> None:
+    async def look_at(self, key: Key) -> None:
+        """Decide and act on a key until nothing is left to do now."""
         for _ in range(ROUNDS):
             if not self.may_act:
                 self.listening.listen(key, None)
@@ -205,7 +206,8 @@ class Conductor:
             memory.last_views[pod.uid] = pod
             memory.absent.add(pod.uid)
 
-    def _hear(self, key: Key, pod_uid: str, news: News) -> bool:
+    def hear(self, key: Key, pod_uid: str, news: News) -> bool:
+        """Take in what a background wait brought; tell whether it was news."""
         memory = self._memories.get(key)
         if memory is None or hear(memory, pod_uid, news, self._clock.now()):
             self.queue.add(key)
