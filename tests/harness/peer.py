@@ -72,8 +72,9 @@ class Peer:
             files[frame[0]["path"]] = files.get(frame[0]["path"], b"") + frame[1]
         assert frame[0]["type"] == "place", frame
         self.send({"type": "placed"})
-        start = self.receive()[0]
+        start, words = self.receive()
         assert start["type"] == "start", start
+        start |= json.loads(words)
         for kind in blobs:
             last = False
             while not last:

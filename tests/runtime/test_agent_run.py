@@ -52,9 +52,7 @@ def stage(agent: AgentProcess, inputs: wire.Bundle) -> None:
     assert answer.json() == {"digest": inputs.digest}
 
 
-def start(
-    agent: AgentProcess, inputs: wire.Bundle, *, run: str = RUN, epoch: int = 1, seconds: float = 60
-) -> Any:
+def start(agent: AgentProcess, inputs: wire.Bundle, *, run: str = RUN, epoch: int = 1, seconds: float = 60) -> Any:
     request = wire.StartRequest(epoch=epoch, input_digest=inputs.digest, run_timeout_seconds=seconds)
     return agent.call("POST", f"{wire.PATH_RUNS}/{run}", request)
 
@@ -144,9 +142,7 @@ def test_many_starts_at_once_are_one(pod: Pod) -> None:
     inputs = bundle()
     stage(pod.agent, inputs)
     answers: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(start(pod.agent, inputs).status)) for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: answers.append(start(pod.agent, inputs).status)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -390,9 +386,7 @@ def test_a_supervisor_that_talks_nonsense_is_lost(pod: Pod, frame: Any) -> None:
     assert pod.agent.call("GET", wire.PATH_STATUS).json()["supervisor"] == "lost"
 
 
-@pytest.mark.parametrize(
-    "lengths", [b"\xff\xff\xff\xff\x00\x00\x00\x00", b"\x00\x00\x00\x02\x00\x10\x00\x01"]
-)
+@pytest.mark.parametrize("lengths", [b"\xff\xff\xff\xff\x00\x00\x00\x00", b"\x00\x00\x00\x02\x00\x10\x00\x01"])
 def test_a_frame_above_its_bounds_is_never_read(pod: Pod, lengths: bytes) -> None:
     begin(pod)
     pod.peer.socket.sendall(lengths)
@@ -443,3 +437,20 @@ def test_only_the_runners_user_is_heard(tmp_path: Path) -> None:
 def test_the_socket_is_gone_once_the_supervisor_is_there(pod: Pod) -> None:
     assert pod.agent.call("GET", f"{wire.PATH_STATUS}?wait=20").json()["supervisor"] == "ready"
     assert not pod.agent.at(names.CONTROL_SOCKET).exists()
+
+
+def test_half_a_surrogate_pair_in_the_scripts_words_harms_nobody(pod: Pod) -> None:
+    begin(pod)
+    pod.peer.exited(exitCode=1, errorType="ValueError", errorMessage="half \ud800 pair")
+    pod.peer.finished()
+    result = finished(pod.agent)
+    assert (result["outcome"], result["errorMessage"]) == ("exited", "half ? pair")
+
+
+def test_arguments_and_environment_may_be_larger_than_a_header(pod: Pod) -> None:
+    inputs = bundle(args=("\x01" * 4096,) * 20, env=(wire.EnvVar(name="A", value="\u00e9" * 16000),))
+    stage(pod.agent, inputs)
+    start(pod.agent, inputs)
+    taken = pod.peer.take_inputs()
+    assert taken.start["args"] == ["\x01" * 4096] * 20
+    assert taken.start["env"] == {"A": "\u00e9" * 16000}

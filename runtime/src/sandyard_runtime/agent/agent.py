@@ -51,9 +51,7 @@ class Agent:
         self.state_directory = settings.at(names.AGENT_STATE_DIR)
         self.ledger = Ledger(self.state_directory)
         self.supervisor = Supervisor(settings, ledger=self.ledger, changes=self.changes)
-        self.runs = Runs(
-            self.state_directory, ledger=self.ledger, supervisor=self.supervisor, changes=self.changes
-        )
+        self.runs = Runs(self.state_directory, ledger=self.ledger, supervisor=self.supervisor, changes=self.changes)
         self.packages = _packages(Path(settings.image_packages))
         self._install: Install | None = None
         self._image: Image | None = None

@@ -103,9 +103,7 @@ class Api:
         require(call, Role.OPERATOR)
         self._agent.runs.check_stageable()
         try:
-            staged = await bundle.receive(
-                call.chunks(limit=bundle.MAX_BUNDLE_BYTES), self._agent.state_directory
-            )
+            staged = await bundle.receive(call.chunks(limit=bundle.MAX_BUNDLE_BYTES), self._agent.state_directory)
         except bundle.BundleError as error:
             raise RefusedError(ErrorCode.BAD_REQUEST, str(error)) from error
         return _json(self._agent.runs.stage(staged))

@@ -5,17 +5,15 @@ bounds, or one that is no frame, ends the channel. Knows frames, not what they m
 """
 
 import asyncio
-import json
 import socket
 import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from sandyard_runtime import wire
+
 PEER_FORMAT: Final = "3i"  # pid, uid, gid
-HEADER_BYTES: Final = 64 * 1024
-PAYLOAD_BYTES: Final = 1024 * 1024
-LENGTHS: Final = struct.Struct(">II")
 
 
 class ChannelError(Exception):
@@ -32,9 +30,9 @@ class Channel:
     async def receive(self) -> tuple[bytes, bytes]:
         """Return the next frame's header, still raw, and its payload."""
         try:
-            lengths = await self._reader.readexactly(LENGTHS.size)
-            header, payload = LENGTHS.unpack(lengths)
-            if header > HEADER_BYTES or payload > PAYLOAD_BYTES:
+            lengths = await self._reader.readexactly(wire.LENGTHS.size)
+            header, payload = wire.LENGTHS.unpack(lengths)
+            if header > wire.HEADER_BYTES or payload > wire.PAYLOAD_BYTES:
                 raise ChannelError("a frame above its bounds")
             return await self._reader.readexactly(header), await self._reader.readexactly(payload)
         except (asyncio.IncompleteReadError, OSError) as error:
@@ -42,14 +40,11 @@ class Channel:
 
     async def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
         """Send a frame and wait until the buffer takes more."""
-        raw = json.dumps(header).encode()
-        if len(raw) > HEADER_BYTES or len(payload) > PAYLOAD_BYTES:
-            raise ChannelError("a frame above its bounds")
-        self._writer.write(LENGTHS.pack(len(raw), len(payload)) + raw + payload)
         try:
+            self._writer.write(wire.encode(dict(header), payload))
             await self._writer.drain()
-        except OSError as error:
-            raise ChannelError("the channel ended") from error
+        except (wire.FrameError, OSError) as error:
+            raise ChannelError(f"the channel did not take a frame: {error}") from error
 
     def close(self) -> None:
         """End the channel."""
@@ -66,7 +61,7 @@ async def accept(path: Path, *, uid: int) -> Channel:
                 break
             connection.close()
         path.unlink()  # noqa: ASYNC240 - a memory volume
-    reader, writer = await asyncio.open_unix_connection(sock=connection, limit=2 * PAYLOAD_BYTES)
+    reader, writer = await asyncio.open_unix_connection(sock=connection, limit=2 * wire.PAYLOAD_BYTES)
     return Channel(reader, writer)
 
 

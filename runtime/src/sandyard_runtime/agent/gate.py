@@ -145,9 +145,7 @@ def refuse(refusal: RefusedError) -> Response:
 def require(call: Call, role: tokens.Role) -> None:
     """Refuse who is known but may not."""
     if call.role is not role:
-        raise RefusedError(
-            ErrorCode.UNAUTHENTICATED, f"only the {role} may do this", status=HTTPStatus.FORBIDDEN
-        )
+        raise RefusedError(ErrorCode.UNAUTHENTICATED, f"only the {role} may do this", status=HTTPStatus.FORBIDDEN)
 
 
 def _stranger() -> RefusedError:

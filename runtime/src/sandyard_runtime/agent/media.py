@@ -61,9 +61,5 @@ def _is_text(first: bytes) -> bool:
     try:
         first.decode()
     except UnicodeDecodeError as error:
-        return (
-            len(first) == SNIFF_BYTES
-            and error.start > len(first) - 4
-            and error.reason == "unexpected end of data"
-        )
+        return len(first) == SNIFF_BYTES and error.start > len(first) - 4 and error.reason == "unexpected end of data"
     return True

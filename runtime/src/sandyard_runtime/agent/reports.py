@@ -3,6 +3,7 @@
 Strict types, bounded texts and counts; unknown fields are ignored.
 """
 
+import json
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
@@ -100,5 +101,7 @@ _ADAPTER: Final[TypeAdapter[Ready | RunReport]] = TypeAdapter(Report)
 
 
 def read_report(header: bytes) -> Ready | RunReport:
-    """Read a frame's header; raises ValueError for what is no report."""
-    return _ADAPTER.validate_json(header, strict=True)
+    """Read a frame's header; raises ValueError (or RecursionError) for what is no report."""
+    # A script may put half a surrogate pair into its words; JSON carries it, no text of ours may.
+    whole = json.dumps(json.loads(header), ensure_ascii=False).encode(errors="replace")
+    return _ADAPTER.validate_json(whole, strict=True)

@@ -5,6 +5,7 @@ always comes. A path it names is a label and never opened.
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from typing import Final, assert_never
 
 from sandyard_api.wire import Outcome, Part, PartKind, RunPhase, RunResult
 from sandyard_runtime.agent.bundle import StagedBundle
-from sandyard_runtime.agent.channel import PAYLOAD_BYTES, ChannelError
+from sandyard_runtime.agent.channel import ChannelError
 from sandyard_runtime.agent.collector import Collector, CollectorError
 from sandyard_runtime.agent.redaction import Redactor
 from sandyard_runtime.agent.reports import (
@@ -27,6 +28,7 @@ from sandyard_runtime.agent.reports import (
     Started,
 )
 from sandyard_runtime.agent.supervisor import Supervisor
+from sandyard_runtime.wire import PAYLOAD_BYTES
 
 PLACE_SECONDS: Final = 30.0  # for the inputs to be written in the workspace
 COLLECT_SECONDS: Final = 120.0  # beyond the run's own time: killing, reaping, the artifacts
@@ -145,18 +147,20 @@ class LiveRun:
 
     async def _start(self, run_id: str, timeout_seconds: float) -> None:
         manifest = self._staged.manifest
+        # Arguments and environment may be larger than a header: they are the payload.
+        words = {"args": manifest.args, "env": {each.name: each.value for each in manifest.env}}
+        payload = json.dumps(words, ensure_ascii=False).encode()
+        if len(payload) > PAYLOAD_BYTES:
+            raise ChannelError("arguments and environment together are too large")
+        header = {
+            "type": "start",
+            "runId": run_id,
+            "limits": manifest.limits.model_dump(by_alias=True),
+            "egress": manifest.egress,
+            "timeoutSeconds": timeout_seconds,
+        }
         self._start_sent = True
-        await self._supervisor.send(
-            {
-                "type": "start",
-                "runId": run_id,
-                "args": manifest.args,
-                "env": {each.name: each.value for each in manifest.env},
-                "limits": manifest.limits.model_dump(by_alias=True),
-                "egress": manifest.egress,
-                "timeoutSeconds": timeout_seconds,
-            }
-        )
+        await self._supervisor.send(header, payload)
         for part, offset in self._staged.parts():
             if part.kind is not PartKind.FILE:
                 await self._send_blob({"type": part.kind.value}, part, offset)

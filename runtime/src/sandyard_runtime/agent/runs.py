@@ -47,9 +47,7 @@ class Runs:
         self._epoch = ledger.acceptance.epoch if ledger.acceptance is not None else 0
         if ledger.acceptance is not None and ledger.final is None:
             # Another process of this agent accepted it and is gone. It may have run; it never runs again.
-            lost = RunResult(
-                outcome=Outcome.SUPERVISOR_LOST, message="the agent was restarted during the run"
-            )
+            lost = RunResult(outcome=Outcome.SUPERVISOR_LOST, message="the agent was restarted during the run")
             self._close(ledger.acceptance.run_id, lost)
 
     @property

@@ -120,9 +120,7 @@ class Connection:
     async def receive_body(self, deadline: float) -> bytes:
         """Return the next piece of the body, empty at its end."""
         if self._protocol.they_are_waiting_for_100_continue:
-            self._writer.write(
-                self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
-            )
+            self._writer.write(self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
         event = await self._next_event(deadline)
         if isinstance(event, h11.Data):
             return bytes(event.data)

@@ -58,7 +58,7 @@ class Supervisor:
             self._changes.notify()
             while True:
                 self._dispatch(*await channel.receive())
-        except (ChannelError, ValueError, TimeoutError) as error:
+        except (ChannelError, ValueError, RecursionError, TimeoutError) as error:
             log.warning("the supervisor is lost: %s", error)
         finally:
             self._lose(channel)

@@ -54,9 +54,7 @@ class Image:
     @property
     def packages(self) -> tuple[Package, ...]:
         """All of them, sorted by name."""
-        return tuple(
-            Package(name=name, version=str(found.version)) for name, found in sorted(self._known.items())
-        )
+        return tuple(Package(name=name, version=str(found.version)) for name, found in sorted(self._known.items()))
 
     def has(self, name: str, version: str) -> bool:
         """Tell whether the image ships exactly this."""
@@ -122,9 +120,7 @@ def read_image(site: Path, packages_file: Path, *, python: str) -> Image:
         if canonicalize_name(name) not in listed:
             continue
         requires = tuple(map(Requirement, each.requires or ()))
-        found.append(
-            Distribution(name=name, version=Version(each.version), requires=requires, metadata=metadata)
-        )
+        found.append(Distribution(name=name, version=Version(each.version), requires=requires, metadata=metadata))
     return Image(found, python=python)
 
 

@@ -134,13 +134,9 @@ class Install:
         try:
             async with asyncio.timeout(request.timeout_seconds):
                 packages = await attempt.run(self._note_installer)
-            status = InstallStatus(
-                phase=InstallPhase.SUCCEEDED, packages=packages, lock_sha256=lock_sha256(packages)
-            )
+            status = InstallStatus(phase=InstallPhase.SUCCEEDED, packages=packages, lock_sha256=lock_sha256(packages))
         except TimeoutError:
-            status = _failed(
-                Reason.INSTALL_TIMEOUT, f"the install took longer than {request.timeout_seconds} s"
-            )
+            status = _failed(Reason.INSTALL_TIMEOUT, f"the install took longer than {request.timeout_seconds} s")
         except InstallError as error:
             status = _failed(error.reason, curtain.message(str(error)))
         except OSError as error:
@@ -267,8 +263,7 @@ class _Attempt:
                 ):
                     raise InstallError(
                         Reason.INSTALL_FAILED,
-                        f"the packages are above {self._request.max_bytes} bytes"
-                        f" or {self._request.max_files} files",
+                        f"the packages are above {self._request.max_bytes} bytes or {self._request.max_files} files",
                     )
             return working.result()
         finally:
@@ -278,9 +273,7 @@ class _Attempt:
         places = self._places
         shutil.rmtree(places.cache, ignore_errors=True)
         try:
-            staging.verify(
-                places.new_site, max_bytes=self._request.max_bytes, max_files=self._request.max_files
-            )
+            staging.verify(places.new_site, max_bytes=self._request.max_bytes, max_files=self._request.max_files)
         except staging.StagingError as error:
             raise InstallError(Reason.INSTALL_FAILED, str(error)) from error
         staging.strip(places.new_site)

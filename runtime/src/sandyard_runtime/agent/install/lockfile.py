@@ -53,8 +53,7 @@ class Locked:
 def preferences(packages: Iterable[Package]) -> str:
     """Write a lock that makes the resolver prefer these versions."""
     rows = (
-        f"{{ name = {json.dumps(package.name)}, version = {json.dumps(package.version)} }},\n"
-        for package in packages
+        f"{{ name = {json.dumps(package.name)}, version = {json.dumps(package.version)} }},\n" for package in packages
     )
     return f"{HEADER}packages = [\n{''.join(rows)}]\n"
 
@@ -78,6 +77,4 @@ def _locked(package: Mapping[str, Any]) -> Locked:
     for wheel in package["wheels"]:
         filename = unquote(urlsplit(wheel["url"]).path).rpartition("/")[2]
         wheels.append((parse_wheel_filename(filename)[3], str(wheel["hashes"]["sha256"])))
-    return Locked(
-        name=canonicalize_name(package["name"]), version=str(package["version"]), wheels=tuple(wheels)
-    )
+    return Locked(name=canonicalize_name(package["name"]), version=str(package["version"]), wheels=tuple(wheels))
