@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from harness.process import Process
-from harness.simulation import SUCCESS, FakeTime, SimulatedAgent, Simulation, make_class, make_task, quota_taken
+from harness.simulated_agents import SUCCESS, SimulatedAgent
+from harness.simulation import FakeTime, Simulation, make_class, make_task, quota_taken
 from sandyard_api.names import NETWORK_CLOSED
 from sandyard_api.task import SandboxTask
 from sandyard_api.wire import InstallPhase, InstallStatus, Outcome, Package, RunPhase, RunResult, SupervisorPhase

@@ -1,17 +1,15 @@
 """One operator process over the simulated doors: its real conductor, looked at key by key as a test decides."""
 
-import asyncio
-from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
 
 from harness.simulation import FakeTime, Simulation
 from sandyard_api.task import SandboxTask
-from sandyard_operator.decide.plan import AwaitAgent, AwaitInstall, AwaitRun, Wait
+from sandyard_operator.decide.plan import Wait
 from sandyard_operator.drive.clock import SteadyClock
 from sandyard_operator.drive.leadership import Leadership
 from sandyard_operator.ports import AgentRefusedError, AgentUnreachableError, Key, PortError
 from sandyard_operator.tasks.conductor import Conductor
-from sandyard_operator.tasks.listening import News
+from sandyard_operator.tasks.listening import ask
 from sandyard_operator.tasks.sweep import Sweep
 
 
@@ -92,10 +90,8 @@ class Process:
 
     async def look(self, key: Key) -> None:
         """Serve a key once, errors included, as a worker does."""
-        try:
+        with suppress(PortError):
             await self.conductor.look_at(key)
-        except PortError:
-            pass
 
     async def hear(self, key: Key) -> bool:
         """Let the key's wait get its answer."""
@@ -103,15 +99,8 @@ class Process:
         pod = None if wait is None else self.conductor.world.pod(key.uid, wait.pod_uid)
         if wait is None or pod is None:
             return False
-        news: News
         try:
-            match wait:
-                case AwaitAgent():
-                    news = await self.simulation.status(pod, wait=0)
-                case AwaitInstall():
-                    news = await self.simulation.install_status(pod, wait=0)
-                case AwaitRun(run_id=run_id):
-                    news = await self.simulation.run_status(pod, run_id, wait=0)
+            news = await ask(self.simulation, wait, pod)
         except (AgentUnreachableError, AgentRefusedError) as error:
-            news = error
+            return self.conductor.hear(key, wait.pod_uid, error)
         return self.conductor.hear(key, wait.pod_uid, news)

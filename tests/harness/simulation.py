@@ -1,44 +1,19 @@
 """The core's doors in memory: an API server with versions and lost answers, and agents that keep their promises.
 
-Only for tests of ``decide``, ``drive`` and ``tasks``: nothing here stands in for Kubernetes anywhere else. No call
-ever suspends, so a test may run each coroutine to its end by itself (``now_done``).
+Only for tests of ``decide``, ``drive`` and ``tasks``: nothing here stands in for Kubernetes anywhere else.
 """
 
-from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
-from sandyard_api.names import NETWORK_CLOSED, NETWORK_INSTALLING
+from harness.simulated_agents import SimulatedAgent, SimulatedAgents
+from sandyard_api.names import NETWORK_CLOSED
 from sandyard_api.sandbox_class import SandboxClass
 from sandyard_api.task import SandboxTask
-from sandyard_api.wire import (
-    MAX_WAIT_SECONDS,
-    AgentStatus,
-    Bundle,
-    ErrorCode,
-    InstallPhase,
-    InstallRequest,
-    InstallStatus,
-    Isolation,
-    Outcome,
-    Package,
-    ProbeReply,
-    ProbeRequest,
-    RequirementsReply,
-    RequirementsRequest,
-    RunPhase,
-    RunResult,
-    RunStatus,
-    StartRequest,
-    Stream,
-    SupervisorPhase,
-)
 from sandyard_operator.decide.pod import PodPhase, PodView, RefusalKind, pod_name
 from sandyard_operator.ports import (
-    AgentRefusedError,
-    AgentUnreachableError,
     AlreadyExistsError,
     Change,
     ConflictError,
@@ -50,16 +25,6 @@ from sandyard_operator.ports import (
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DIGEST = "registry.test/runtime@sha256:" + "a" * 64
-T = TypeVar("T")
-
-
-def now_done(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("a simulated call suspended")
 
 
 @dataclass
@@ -117,59 +82,24 @@ def make_task(
     )
 
 
-@dataclass
-class SimulatedAgent:
-    """What one pod's agent and supervisor keep; survives every operator."""
-
-    pod_uid: str
-    python: str = "3.13.5"
-    missing: tuple[str, ...] = ()
-    supervisor: SupervisorPhase = SupervisorPhase.READY
-    reachable: bool = True
-    isolation: Isolation = field(default_factory=lambda: Isolation(seccomp=True, landlock_abi=6))
-    digest: str = ""
-    install: InstallStatus = field(default_factory=lambda: InstallStatus(phase=InstallPhase.NONE))
-    run: RunStatus | None = None
-    revoked: set[str] = field(default_factory=set)
-    epoch: int = 0
-    started_under: list[str] = field(default_factory=list)  # network label at each start
-    starts: list[str] = field(default_factory=list)  # run ids that were really started
-
-    def finish(self, result: RunResult) -> None:
-        """End the run."""
-        assert self.run is not None
-        self.run = self.run.model_copy(update={"phase": RunPhase.FINISHED, "result": result})
-
-
-SUCCESS = RunResult(
-    outcome=Outcome.EXITED, exit_code=0, stdout=Stream(text="1\n", bytes=2), run_milliseconds=5
-)
-
-
-class Simulation:
+class Simulation(SimulatedAgents):
     """Both doors over one state. ``before`` and ``after`` hooks may raise: nothing done, or answer lost."""
 
     def __init__(self, time: FakeTime) -> None:
+        super().__init__()
         self.time = time
-        self.tasks: dict[tuple[str, str], SandboxTask] = {}
-        self.pods: dict[tuple[str, str], PodView] = {}
         self.classes: dict[str, SandboxClass] = {}
-        self.agents: dict[str, SimulatedAgent] = {}
         self.values: dict[tuple[str, str], bytes] = {}
         self.labels: dict[str, str] = {}
         self.policies: tuple[ForeignPolicy, ...] = ()
         self.index_address = "192.0.2.10"
         self.refuse_pods: RefusedError | None = None
         self.events: list[Change] = []
-        self.calls: Counter[str] = Counter()
         self.emitted: list[str] = []
         self.finished_history: dict[str, SandboxTask] = {}
         self.run_history: dict[str, Any] = {}
-        self.before: Callable[[str], None] = lambda _: None
-        self.after: Callable[[str], None] = lambda _: None
         self.pods_come_up = True
         self.missing: tuple[str, ...] = ()
-        self.unclaimed_starts: list[str] = []
         self.owners_of_pods_ever: set[str] = set()
         self._version = 100
 
@@ -251,11 +181,13 @@ class Simulation:
         return self.labels | {"kubernetes.io/metadata.name": namespace}
 
     async def config_map_value(self, namespace: str, name: str, key: str) -> bytes | None:
-        self._enter(f"config_map_value {namespace}")
+        assert namespace
+        self._enter("config_map_value")
         return self.values.get((name, key))
 
     async def secret_value(self, namespace: str, name: str, key: str) -> bytes | None:
-        self._enter(f"secret_value {namespace}")
+        assert namespace
+        self._enter("secret_value")
         return self.values.get((name, key))
 
     async def write_task_status(self, task: SandboxTask, status: Mapping[str, Any]) -> SandboxTask:
@@ -292,7 +224,9 @@ class Simulation:
         self.remove_task(task)
 
     async def prepare_namespace(self, namespace: str, sandbox_class: SandboxClass) -> None:
-        self._enter(f"prepare_namespace {namespace} {sandbox_class.metadata.name}")
+        assert namespace
+        assert sandbox_class.spec.image
+        self._enter("prepare_namespace")
 
     async def create_pod(self, task: SandboxTask, sandbox_class: SandboxClass, *, attempt: int) -> PodView:
         self._enter("create_pod")
@@ -339,7 +273,8 @@ class Simulation:
         return changed
 
     async def foreign_policies(self, pod: PodView) -> tuple[ForeignPolicy, ...]:
-        self._enter(f"foreign_policies {pod.namespace}")
+        assert pod.uid
+        self._enter("foreign_policies")
         return self.policies
 
     async def delete_pod(self, pod: PodView) -> None:
@@ -353,136 +288,12 @@ class Simulation:
         self.emitted.append(f"{'Warning' if warning else 'Normal'} {reason} {task.metadata.name} {message}")
 
     async def index_reachable(self, host: str, port: int) -> str:
-        self._enter(f"index_reachable {host} {port}")
+        assert host
+        assert port
+        self._enter("index_reachable")
         return self.index_address
 
-    # --- the agents --------------------------------------------------------------------------------------
-
-    def _agent(self, pod: PodView, call: str, *, wait: float = 0) -> SimulatedAgent:
-        assert wait <= MAX_WAIT_SECONDS
-        self._enter(call)
-        agent = self.agents.get(pod.uid)
-        if agent is None or not agent.reachable:
-            raise AgentUnreachableError(pod.name)
-        return agent
-
-    async def status(self, pod: PodView, *, wait: float) -> AgentStatus:
-        agent = self._agent(pod, "status", wait=wait)
-        return AgentStatus(
-            pod_uid=pod.uid,
-            version="0",
-            python=agent.python,
-            supervisor=agent.supervisor,
-            isolation=agent.isolation,
-            bundle_digest=agent.digest,
-            install=agent.install,
-            run=agent.run,
-            packages=(Package(name="numpy", version="2.3"),),
-        )
-
-    async def send_bundle(self, pod: PodView, bundle: Bundle) -> str:
-        agent = self._agent(pod, "send_bundle")
-        if agent.run is None:
-            agent.digest = Bundle.decode(bundle.encode()).digest
-        self._leave("send_bundle")
-        return agent.digest
-
-    async def requirements(self, pod: PodView, request: RequirementsRequest) -> RequirementsReply:
-        agent = self._agent(pod, "requirements")
-        return RequirementsReply(
-            missing=tuple(r for r in request.requirements if r in agent.missing),
-            python=agent.python,
-            python_satisfied="3.99" not in request.requires_python,
-        )
-
-    async def install(self, pod: PodView, request: InstallRequest) -> InstallStatus:
-        agent = self._agent(pod, "install")
-        if agent.install.phase is InstallPhase.NONE:
-            agent.install = InstallStatus(phase=InstallPhase.RUNNING, installer_gone=False)
-        assert request.index.url
-        self._leave("install")
-        return agent.install
-
-    async def install_status(self, pod: PodView, *, wait: float) -> InstallStatus:
-        return self._agent(pod, "install_status", wait=wait).install
-
-    async def probe(self, pod: PodView, request: ProbeRequest) -> ProbeReply:
-        self._agent(pod, "probe")
-        assert request.host
-        stored = self.pods[(pod.namespace, pod.name)]
-        return ProbeReply(connected=stored.network == NETWORK_INSTALLING, error="ETIMEDOUT")
-
-    async def start(self, pod: PodView, run_id: str, request: StartRequest) -> RunStatus:
-        agent = self._agent(pod, "start")
-        if request.epoch < agent.epoch:
-            raise AgentRefusedError(ErrorCode.STALE_EPOCH, "a newer leader has spoken")
-        agent.epoch = request.epoch
-        if run_id in agent.revoked:
-            raise AgentRefusedError(ErrorCode.REVOKED, "this run was revoked")
-        if agent.run is None:
-            if request.input_digest != agent.digest:
-                raise AgentRefusedError(ErrorCode.CONFLICT, "other inputs are staged")
-            agent.run = RunStatus(
-                run_id=run_id,
-                phase=RunPhase.RUNNING,
-                input_digest=agent.digest,
-                isolation=agent.isolation,
-            )
-            agent.starts.append(run_id)
-            self._check_claim(pod, run_id)
-            agent.started_under.append(self.pods[(pod.namespace, pod.name)].network)
-        if agent.run.run_id != run_id:
-            raise AgentRefusedError(ErrorCode.CONFLICT, "another run was accepted")
-        self._leave("start")
-        return agent.run
-
-    async def run_status(self, pod: PodView, run_id: str, *, wait: float) -> RunStatus:
-        return self._known(self._agent(pod, "run_status", wait=wait), run_id)
-
-    async def cancel(self, pod: PodView, run_id: str) -> RunStatus:
-        agent = self._agent(pod, "cancel")
-        status = self._known(agent, run_id)
-        if status.phase is RunPhase.RUNNING:
-            agent.finish(RunResult(outcome=Outcome.CANCELLED, stdout=Stream(text="part", bytes=4)))
-        self._leave("cancel")
-        return self._known(agent, run_id)
-
-    async def revoke(self, pod: PodView, run_id: str) -> RunStatus:
-        agent = self._agent(pod, "revoke")
-        if agent.run is None:
-            agent.revoked.add(run_id)
-        self._leave("revoke")
-        return self._known(agent, run_id)
-
-    async def acknowledge(self, pod: PodView, run_id: str) -> RunStatus:
-        agent = self._agent(pod, "acknowledge")
-        self._leave("acknowledge")
-        return self._known(agent, run_id).model_copy(update={"acknowledged": True})
-
-    def _check_claim(self, pod: PodView, run_id: str) -> None:
-        """W1 must be stored, or the task be gone, whatever the caller believes."""
-        for task in self.tasks.values():
-            if task.metadata.uid == pod.owner_uid:
-                run = None if task.status is None else task.status.run
-                if run is None or (run.pod_uid, run.run_id) != (pod.uid, run_id):
-                    self.unclaimed_starts.append(run_id)
-
-    @staticmethod
-    def _known(agent: SimulatedAgent, run_id: str) -> RunStatus:
-        if run_id in agent.revoked:
-            return RunStatus(run_id=run_id, phase=RunPhase.REVOKED)
-        if agent.run is None or agent.run.run_id != run_id:
-            return RunStatus(run_id=run_id, phase=RunPhase.UNKNOWN)
-        return agent.run
-
     # --- inside ------------------------------------------------------------------------------------------
-
-    def _enter(self, call: str) -> None:
-        self.before(call)
-        self.calls[call.split()[0]] += 1
-
-    def _leave(self, call: str) -> None:
-        self.after(call)
 
     def _next_version(self) -> str:
         self._version += 1

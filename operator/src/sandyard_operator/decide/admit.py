@@ -72,9 +72,7 @@ def _keep_waiting(observed: Observed, now: datetime) -> Plan:
     if deadline is None or now < deadline:
         return Plan(due=deadline)
     seconds = observed.task.spec.queue_timeout_seconds
-    return finish(
-        observed, now, End(Reason.QUEUE_TIMEOUT, f"No place was free within {seconds} s. {DID_NOT_RUN}")
-    )
+    return finish(observed, now, End(Reason.QUEUE_TIMEOUT, f"No place was free within {seconds} s. {DID_NOT_RUN}"))
 
 
 def queue_deadline(task: SandboxTask) -> datetime | None:

@@ -52,8 +52,7 @@ def _covers(grant: EgressPeer, peer: EgressPeer, wanted: IPNetwork) -> bool:
         if _overlap(wanted, hole) and not any(_within(hole, own) for own in closed):
             return False
     return not grant.ports or (
-        bool(peer.ports)
-        and all(any(_port_within(port, given) for given in grant.ports) for port in peer.ports)
+        bool(peer.ports) and all(any(_port_within(port, given) for given in grant.ports) for port in peer.ports)
     )
 
 

@@ -56,14 +56,10 @@ def pod_loss(pod: PodView) -> End | None:
         return End(Reason.POD_EVICTED, f"Pod {pod.name} was taken away by the cluster ({why}).")
     if pod.deleting:
         if not pod.node_ready:
-            return End(
-                Reason.NODE_LOST, f"Node {pod.node_name} does not answer and its pods are being removed."
-            )
+            return End(Reason.NODE_LOST, f"Node {pod.node_name} does not answer and its pods are being removed.")
         return End(Reason.POD_DELETED, f"Pod {pod.name} was deleted by somebody else.")
     if pod.status_reason and pod.phase is PodPhase.FAILED:
-        return End(
-            Reason.POD_REJECTED, f"The node refused pod {pod.name}: {pod.status_reason}. {pod.status_message}"
-        )
+        return End(Reason.POD_REJECTED, f"The node refused pod {pod.name}: {pod.status_reason}. {pod.status_message}")
     if pod.agent.exit_code is not None:
         oom = " (out of memory)" if pod.agent.terminated_reason == OOM_KILLED else ""
         return End(Reason.AGENT_LOST, f"The agent of pod {pod.name} ended with {pod.agent.exit_code}{oom}.")
@@ -85,9 +81,7 @@ def start_timeout(pod: PodView, seconds: int) -> End:
     """Say why a pod was not ready in time, by what it shows."""
     if not pod.scheduled:
         why = pod.unschedulable_message or "no node was found for it"
-        return End(
-            Reason.UNSCHEDULABLE, f"Pod {pod.name} had no node after {seconds} s: {why}. {DID_NOT_RUN}"
-        )
+        return End(Reason.UNSCHEDULABLE, f"Pod {pod.name} had no node after {seconds} s: {why}. {DID_NOT_RUN}")
     for container in (pod.agent, pod.runner):
         if container.waiting_reason in IMAGE_REASONS:
             return End(
@@ -118,9 +112,7 @@ def run_end(result: RunResult, *, run_timeout_seconds: int) -> End:
         case Outcome.OOM:
             return End(Reason.OOM_KILLED, "The script needed more memory than its limit and was killed.")
         case Outcome.DISK:
-            return End(
-                Reason.DISK_LIMIT_EXCEEDED, "The script wrote more than its disk limit and was killed."
-            )
+            return End(Reason.DISK_LIMIT_EXCEEDED, "The script wrote more than its disk limit and was killed.")
         case Outcome.CANCELLED:
             return End(Reason.CANCELLED, "The script was stopped because spec.cancel was set.")
         case Outcome.ISOLATION_UNAVAILABLE:

@@ -107,6 +107,7 @@ class Observed:
     bundle_digest: str = ""  # of the inputs in hand
     image_unknown: bool = False  # the class's status does not tell yet what the image holds
     unsure: bool = False  # a status write got no answer
+    faults: int = 0  # looks at this task that ended in an error of our own, in a row
     refused_write: str = ""  # the API server refused a status as invalid, and said so
 
     @property

@@ -29,6 +29,6 @@ def finish(
     return Plan(
         actions=(
             WriteStatus(StatusStep.FINAL, dump(status)),
-            Emit(end.reason, "The task is finished.", warning=end.reason not in GOOD),
+            Emit(end.reason, end.reason.happened, warning=end.reason not in GOOD),
         )
     )

@@ -47,9 +47,7 @@ CUT_SECONDS: Final = 30.0  # for the network plugin to close the pod again
 RETRY_SECONDS: Final = 0.1  # between two proofs
 
 
-def install(
-    observed: Observed, accepted: Accepted, pod: PodView, view: AgentView, now: datetime
-) -> Plan | None:
+def install(observed: Observed, accepted: Accepted, pod: PodView, view: AgentView, now: datetime) -> Plan | None:
     """Decide the next step of the install; None when there is nothing to install or all is done and cut."""
     state = _state(view)
     phase = InstallPhase.NONE if state is None else state.phase

@@ -21,9 +21,7 @@ def missing_isolation(observed: Observed, view: AgentView) -> End | None:
     if IsolationFeature.LANDLOCK in spec.isolation.require and there.landlock_abi < 1:
         return _unavailable("the node's kernel has no Landlock")
     if wants_egress(observed.task.spec) and there.landlock_abi < EGRESS_LANDLOCK_ABI:
-        return _unavailable(
-            f"egress needs Landlock ABI {EGRESS_LANDLOCK_ABI}, the node has {there.landlock_abi}"
-        )
+        return _unavailable(f"egress needs Landlock ABI {EGRESS_LANDLOCK_ABI}, the node has {there.landlock_abi}")
     if spec.user_namespaces is UserNamespaces.REQUIRED and not there.user_namespace:
         return _unavailable("the pod has no user namespace")
     required = IsolationFeature.NETWORK_POLICY in spec.isolation.require

@@ -80,13 +80,9 @@ def judge(
         if labels is None:
             return NeedsNamespace()
         if not selects(selector, labels):
-            return _not_allowed(
-                f"class {sandbox_class.metadata.name} is not for namespace {task.metadata.namespace}"
-            )
+            return _not_allowed(f"class {sandbox_class.metadata.name} is not for namespace {task.metadata.namespace}")
     refusal = (
-        _refused_by_class(task.spec, sandbox_class)
-        or _too_large(task.spec, sandbox_class, {})
-        or _blobs(task.spec)
+        _refused_by_class(task.spec, sandbox_class) or _too_large(task.spec, sandbox_class, {}) or _blobs(task.spec)
     )
     if refusal is not None:
         return refusal
@@ -148,9 +144,7 @@ def _refused_by_class(spec: TaskSpec, sandbox_class: SandboxClass) -> Rejected |
     if not sandbox_class.spec.allow_secret_env:
         for index, variable in enumerate(spec.env):
             if variable.value_from is not None:
-                return _not_allowed(
-                    f"spec.env[{index}]: the class does not allow values from Secrets (allowSecretEnv)"
-                )
+                return _not_allowed(f"spec.env[{index}]: the class does not allow values from Secrets (allowSecretEnv)")
     return None
 
 
@@ -181,9 +175,7 @@ def _too_large(spec: TaskSpec, sandbox_class: SandboxClass, inputs: Inputs) -> R
     limits = sandbox_class.spec.limits
     code, stdin = len(script(spec, inputs)), len(standard_input(spec, inputs))
     env = sum(len(v.name.encode()) + len((v.value or "").encode()) for v in spec.env) + sum(
-        len(inputs.get(secret(v.value_from.secret_key_ref)) or b"")
-        for v in spec.env
-        if v.value_from is not None
+        len(inputs.get(secret(v.value_from.secret_key_ref)) or b"") for v in spec.env if v.value_from is not None
     )
     for what, size, most in (
         ("The script", code, limits.code_bytes),
@@ -204,7 +196,7 @@ def _blobs(spec: TaskSpec) -> Rejected | None:
 def _missing(spec: TaskSpec, inputs: Inputs) -> Rejected | None:
     for field, reference in references(spec).items():
         if inputs.get(reference) is None:
-            return _reject(Reason.INPUT_NOT_FOUND, f"{field}: {reference} is not there.")
+            return _reject(Reason.INPUT_NOT_FOUND, f"{field}: {reference} is not there, or may not be read.")
     for index, variable in enumerate(spec.env):
         if variable.value_from is not None:
             value = inputs.get(secret(variable.value_from.secret_key_ref)) or b""

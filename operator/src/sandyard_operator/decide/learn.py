@@ -29,11 +29,7 @@ def class_status(sandbox_class: SandboxClass, told: AgentStatus, now: datetime) 
     """Build the class's status from an agent's."""
     old = () if sandbox_class.status is None else sandbox_class.status.conditions
     since = next(
-        (
-            c.last_transition_time
-            for c in old
-            if c.type == ClassCondition.READY and c.status is ConditionStatus.TRUE
-        ),
+        (c.last_transition_time for c in old if c.type == ClassCondition.READY and c.status is ConditionStatus.TRUE),
         now,
     )
     generation = sandbox_class.metadata.generation
@@ -46,7 +42,5 @@ def class_status(sandbox_class: SandboxClass, told: AgentStatus, now: datetime) 
         observed_generation=generation,
     )
     packages = tuple(Package(name=p.name, version=p.version) for p in told.packages[:PACKAGES])
-    status = ClassStatus(
-        observed_generation=generation, conditions=(ready,), python=told.python, packages=packages
-    )
+    status = ClassStatus(observed_generation=generation, conditions=(ready,), python=told.python, packages=packages)
     return status.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -44,9 +44,7 @@ class PodView:
     resource_version: str
     owner_uid: str  # of the SandboxTask by the controller ownerReference; empty if none
     attempt: int
-    signed: (
-        bool  # the operator's signature over namespace, name, owner uid and spec hash holds for the live spec
-    )
+    signed: bool  # the operator's signature over namespace, name, owner uid and spec hash holds for the live spec
     created_at: datetime
     phase: PodPhase
     deleting: bool  # deletionTimestamp is set
@@ -66,7 +64,7 @@ class PodView:
     node_ready: bool = True  # the Ready condition's reason is not NodeLost/NodeNotReady
     agent: ContainerView = ContainerView(started=False)
     runner: ContainerView = ContainerView(started=False)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class RefusalKind(StrEnum):

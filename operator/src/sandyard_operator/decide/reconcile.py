@@ -5,6 +5,7 @@ and every task that is not finished has an action, something it listens to, or a
 """
 
 from datetime import datetime
+from typing import Final
 
 from sandyard_api.reasons import Reason
 from sandyard_operator.decide.admit import admit
@@ -17,6 +18,8 @@ from sandyard_operator.decide.run import follow
 from sandyard_operator.decide.standing import Standing, standing_of
 from sandyard_operator.decide.start import start
 
+FAULTS: Final = 5  # a bug of ours ends a task rather than going round for ever
+
 
 def reconcile(observed: Observed, now: datetime) -> Plan:
     """Decide what comes next for one task."""
@@ -28,6 +31,9 @@ def reconcile(observed: Observed, now: datetime) -> Plan:
     standing = standing_of(task)
     if standing is Standing.FINISHED:
         return clean_up(observed, now)
+    if observed.faults >= FAULTS:
+        message = f"Sandyard failed {observed.faults} times over this task; the operator's log says how."
+        return finish(observed, now, End(Reason.INTERNAL_ERROR, message))
     if task.status is not None and task.status.run is not None:
         return follow(observed, task.status.run, now)
     if task.spec.cancel:

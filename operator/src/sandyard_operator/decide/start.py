@@ -115,15 +115,11 @@ def _refused(observed: Observed, accepted: Accepted, refusal: Refusal, now: date
     return finish(observed, now, End(reason, f"The pod was refused: {refusal.message} {DID_NOT_RUN}"))
 
 
-def _wait_for_quota(
-    observed: Observed, accepted: Accepted, why: str, now: datetime, *, since: datetime
-) -> Plan:
+def _wait_for_quota(observed: Observed, accepted: Accepted, why: str, now: datetime, *, since: datetime) -> Plan:
     deadline = queue_deadline(observed.task)
     if deadline is not None and now >= deadline:
         seconds = observed.task.spec.queue_timeout_seconds
-        return finish(
-            observed, now, End(Reason.QUEUE_TIMEOUT, f"No quota was free within {seconds} s. {DID_NOT_RUN}")
-        )
+        return finish(observed, now, End(Reason.QUEUE_TIMEOUT, f"No quota was free within {seconds} s. {DID_NOT_RUN}"))
     if not waits_for_quota(observed.task):
         status = waiting_for_quota(observed, accepted, why, now)
         return Plan(actions=(WriteStatus(StatusStep.PROGRESS, dump(status)),))
@@ -158,9 +154,7 @@ def _with_pod(observed: Observed, accepted: Accepted, pod: PodView, now: datetim
     return _prepare(observed, accepted, pod, view, now)
 
 
-def _until_ready(
-    observed: Observed, accepted: Accepted, pod: PodView, view: AgentView, now: datetime
-) -> Plan:
+def _until_ready(observed: Observed, accepted: Accepted, pod: PodView, view: AgentView, now: datetime) -> Plan:
     if view.status is not None and view.status.supervisor is SupervisorPhase.LOST:
         return _lost(observed, End(Reason.AGENT_LOST, "The supervisor ended before the start."), now)
     seconds = observed.task.spec.start_timeout_seconds
@@ -179,9 +173,7 @@ def _prepare(observed: Observed, accepted: Accepted, pod: PodView, view: AgentVi
         if view.requirements is None:
             return Plan(actions=(AskRequirements(pod, accepted.requirements, accepted.requires_python),))
         if not view.requirements.python_satisfied:
-            return finish(
-                observed, now, python_unsatisfied(accepted.requires_python, view.requirements.python)
-            )
+            return finish(observed, now, python_unsatisfied(accepted.requires_python, view.requirements.python))
         plan = install(observed, accepted, pod, view, now)
         if plan is not None:
             return plan

@@ -6,7 +6,7 @@ schema takes.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sandyard_api.conditions import Condition, ConditionStatus
@@ -39,6 +39,7 @@ FALSE: Final = ConditionStatus.FALSE
 WORD_CHARACTERS: Final = 253  # of a short word in a status
 SENTENCE_CHARACTERS: Final = 1024  # of a warning or a type's name
 MILLISECONDS: Final = 1000
+SEEN_AT_ONCE: Final = timedelta(seconds=1.5)  # of creation: whoever sees it later was not there
 
 
 def dump(status: TaskStatus) -> Mapping[str, Any]:
@@ -58,8 +59,7 @@ def queued(observed: Observed, accepted: Accepted, now: datetime) -> TaskStatus:
 def admitted(observed: Observed, accepted: Accepted, now: datetime) -> TaskStatus:
     """Say that it has a place; its pod is made next."""
     status = _accept(observed, accepted, now)
-    since = observed.task.metadata.creation_timestamp
-    timings = Timings(queue_milliseconds=_milliseconds(max(since, min(observed.first_seen, now)), now))
+    timings = Timings(queue_milliseconds=_milliseconds(_born(observed), now))
     if status.timings is not None and status.timings.queue_milliseconds is not None:
         timings = status.timings
     message = "The pod is being made."
@@ -72,9 +72,9 @@ def waiting_for_quota(observed: Observed, accepted: Accepted, why: str, now: dat
     """Say that it has a place, but others hold the namespace's quota."""
     message = f"Waiting for quota: {why}"[:MESSAGE_CHARACTERS]
     status = _accept(observed, accepted, now)
-    return _with_condition(
-        status, TaskCondition.SCHEDULED, FALSE, WAITING_FOR_QUOTA, message, now
-    ).model_copy(update={"phase": TaskPhase.QUEUED, "reason": WAITING_FOR_QUOTA, "message": message})
+    return _with_condition(status, TaskCondition.SCHEDULED, FALSE, WAITING_FOR_QUOTA, message, now).model_copy(
+        update={"phase": TaskPhase.QUEUED, "reason": WAITING_FOR_QUOTA, "message": message}
+    )
 
 
 def installing(observed: Observed, pod: PodView, view: AgentView, now: datetime) -> TaskStatus:
@@ -91,9 +91,7 @@ def installing(observed: Observed, pod: PodView, view: AgentView, now: datetime)
     )
 
 
-def claimed(
-    observed: Observed, accepted: Accepted, pod: PodView, view: AgentView, now: datetime
-) -> TaskStatus:
+def claimed(observed: Observed, accepted: Accepted, pod: PodView, view: AgentView, now: datetime) -> TaskStatus:
     """Name the pod and the run that may start (W1), and everything that is known before they do."""
     task = observed.task
     status = _scheduled(_accept(observed, accepted, now), pod, now)
@@ -221,17 +219,21 @@ def _final_timings(observed: Observed, status: TaskStatus, ran: RunStatus | None
         timings.install_milliseconds,
         timings.run_milliseconds,
     )
-    whole = _milliseconds(observed.task.metadata.creation_timestamp, now)
+    whole = _milliseconds(_born(observed), now)
     return timings.model_copy(update={"total_milliseconds": max(whole, sum(part or 0 for part in parts))})
+
+
+def _born(observed: Observed) -> datetime:
+    """Say when the task was created: its stamp has whole seconds, the moment it was seen more."""
+    created = observed.task.metadata.creation_timestamp
+    return observed.first_seen if timedelta() <= observed.first_seen - created < SEEN_AT_ONCE else created
 
 
 def _milliseconds(since: datetime, until: datetime) -> int:
     return max(0, round((until - since).total_seconds() * MILLISECONDS))
 
 
-def _seen_at_the_end(
-    observed: Observed, status: TaskStatus, ran: RunStatus, result: RunResult
-) -> dict[str, Any]:
+def _seen_at_the_end(observed: Observed, status: TaskStatus, ran: RunStatus, result: RunResult) -> dict[str, Any]:
     """Return what only the end tells: the image as resolved, what was in force, late warnings."""
     pod = None if status.run is None else observed.pod_with(status.run.pod_uid)
     warnings = (*status.warnings, *(text[:SENTENCE_CHARACTERS] for text in result.warnings))
@@ -253,16 +255,13 @@ def _result(result: RunResult) -> TaskResult:
         stdout=_stream(result.stdout),
         stderr=_stream(result.stderr),
         artifacts=tuple(
-            Artifact(path=a.path, bytes=a.bytes, sha256=a.sha256, media_type=a.media_type)
-            for a in result.artifacts
+            Artifact(path=a.path, bytes=a.bytes, sha256=a.sha256, media_type=a.media_type) for a in result.artifacts
         ),
     )
 
 
 def _stream(told: ToldStream) -> Stream:
-    return Stream(
-        text=told.text[:STREAM_CHARACTERS], bytes=told.bytes, truncated=told.truncated, sha256=told.sha256
-    )
+    return Stream(text=told.text[:STREAM_CHARACTERS], bytes=told.bytes, truncated=told.truncated, sha256=told.sha256)
 
 
 def _package(told: ToldPackage) -> Package:

@@ -90,9 +90,7 @@ class Actor:
                 | do.RevokeRun()
                 | do.Acknowledge()
             ):
-                await self._conversation.carry_out(
-                    subject.task, subject.sandbox_class, subject.memory, action
-                )
+                await self._conversation.carry_out(subject.task, subject.sandbox_class, subject.memory, action)
             case _:
                 assert_never(action)
 
@@ -137,9 +135,12 @@ class Actor:
         return self._world.pods.store(pod)
 
     async def _read_value(self, namespace: str, ref: Reference) -> bytes | None:
-        if ref.source is Source.SECRET:
-            return await self._cluster.secret_value(namespace, ref.name, ref.key)
-        return await self._cluster.config_map_value(namespace, ref.name, ref.key)
+        try:
+            if ref.source is Source.SECRET:
+                return await self._cluster.secret_value(namespace, ref.name, ref.key)
+            return await self._cluster.config_map_value(namespace, ref.name, ref.key)
+        except RefusedError:  # without operator.allowSecretEnv no Secret may be read
+            return None
 
     async def _write_status(self, subject: Subject, step: StatusStep, status: Mapping[str, Any]) -> None:
         memory = subject.memory
@@ -205,6 +206,4 @@ class Actor:
             return
         self._world.learned[(sandbox_class.metadata.uid, sandbox_class.metadata.generation)] = self._now()
         with suppress(PortError):
-            await self._cluster.write_class_status(
-                sandbox_class, class_status(sandbox_class, view.status, self._now())
-            )
+            await self._cluster.write_class_status(sandbox_class, class_status(sandbox_class, view.status, self._now()))

@@ -36,7 +36,7 @@ from sandyard_operator.tasks.observe import observe
 from sandyard_operator.tasks.world import World
 
 ROUNDS: Final = 64  # plans for one key in a row; more means that they make no progress
-STALLED_SECONDS: Final = 10.0  # then: it is a fault of ours, and must not take the processor
+FAULT_SECONDS: Final = 10.0  # after a fault of ours, which must not take the processor
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,10 @@ class Conductor:
         )
         self._actor = Actor(cluster=cluster, conversation=self._conversation, world=self.world, now=clock.now)
         self.listening = Listening(
-            agents=agents, pod_of=lambda key, uid: self.world.pod(key.uid, uid), hearer=self.hear
+            agents=agents,
+            pod_of=lambda key, uid: self.world.pod(key.uid, uid),
+            hearer=self.hear,
+            monotonic=clock.monotonic,
         )
 
     @property
@@ -107,7 +110,9 @@ class Conductor:
                 self._back_off(key, error)
             except Exception:
                 logger.exception("a task could not be looked at", extra=_names(key))
-                self.queue.add_after_failure(key, at_least=STALLED_SECONDS)
+                if key in self._memories:
+                    self._memories[key].faults += 1
+                self.queue.add_after_failure(key, at_least=FAULT_SECONDS)
             finally:
                 self.queue.done(key)
 
@@ -129,6 +134,7 @@ class Conductor:
             plan = reconcile(observed, now)
             self.listening.listen(key, plan.wait)
             if not plan.actions:
+                memory.faults = 0
                 self._rest(key, task, memory, plan, now)
                 return
             subject = Subject(key=key, task=task, sandbox_class=observed.sandbox_class, memory=memory)

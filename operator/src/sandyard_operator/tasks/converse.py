@@ -24,7 +24,7 @@ from sandyard_operator.decide import plan as do
 from sandyard_operator.decide.bundle import assemble
 from sandyard_operator.decide.facts import AgentRefusal, AgentView
 from sandyard_operator.decide.hear import heard_install, heard_run, unheard
-from sandyard_operator.decide.index import address_of
+from sandyard_operator.decide.index import address_of, probe_milliseconds
 from sandyard_operator.decide.terms import disk_bytes
 from sandyard_operator.ports import AgentRefusedError, Agents, AgentUnreachableError, Cluster, ConflictError
 from sandyard_operator.tasks.memory import TaskMemory
@@ -40,21 +40,26 @@ AgentAction: TypeAlias = (
     | do.Acknowledge
 )
 # Answers that say "not now" or "not you": nothing about the task follows from them.
-PASSING: Final = frozenset(
-    {ErrorCode.NOT_READY, ErrorCode.UNAUTHENTICATED, ErrorCode.REPLAYED, ErrorCode.STALE_EPOCH}
-)
+PASSING: Final = frozenset({ErrorCode.NOT_READY, ErrorCode.UNAUTHENTICATED, ErrorCode.REPLAYED, ErrorCode.STALE_EPOCH})
 
 
 def refused(
-    memory: TaskMemory, uid: str, error: AgentRefusedError, *, now: datetime, revoking: bool = False
+    memory: TaskMemory,
+    uid: str,
+    error: AgentRefusedError,
+    *,
+    now: datetime,
+    action: AgentAction | None = None,
 ) -> bool:
     """Keep a refusal as a fact; False where it only asks for patience."""
     view = memory.agents.get(uid) or AgentView(pod_uid=uid, seen_at=now)
-    if error.code in PASSING:
+    # An agent was ready before a run is started: if it is not any more, it has lost its supervisor.
+    supervisor_lost = error.code is ErrorCode.NOT_READY and isinstance(action, do.StartRun)
+    if error.code in PASSING and not supervisor_lost:
         memory.agents[uid] = unheard(view, now)
         return False
     refusal = AgentRefusal(code=error.code, message=str(error))
-    revoke_refused = view.revoke_refused or revoking
+    revoke_refused = view.revoke_refused or isinstance(action, do.RevokeRun)
     memory.agents[uid] = replace(view, refusal=refusal, revoke_refused=revoke_refused, unreachable_at=None)
     return True
 
@@ -95,8 +100,7 @@ class Conversation:
             memory.agents[uid] = unheard(self._view(memory, uid), self._now())
             raise
         except AgentRefusedError as error:
-            revoking = isinstance(action, do.RevokeRun)
-            if not refused(memory, uid, error, now=self._now(), revoking=revoking):
+            if not refused(memory, uid, error, now=self._now(), action=action):
                 raise
             return
         memory.agents[uid] = replace(view, unreachable_at=None)
@@ -128,9 +132,7 @@ class Conversation:
                 return await self._prove(sandbox_class, memory, action)
         assert_never(action)
 
-    async def _install(
-        self, task: SandboxTask, sandbox_class: SandboxClass, action: do.Install
-    ) -> InstallStatus:
+    async def _install(self, task: SandboxTask, sandbox_class: SandboxClass, action: do.Install) -> InstallStatus:
         index = sandbox_class.spec.index
         if index is None:
             raise ConflictError("the class lost its index meanwhile")
@@ -163,10 +165,13 @@ class Conversation:
         if index is None:
             raise ConflictError("the class lost its index meanwhile")
         host, port = address_of(index.url)
+        began = self._now()
         address = await self._cluster.index_reachable(host, port)
         if not address:
             return replace(self._view(memory, uid), cut_failed_at=self._now())
-        reply = await self._agents.probe(action.pod, ProbeRequest(host=address, port=port))
+        patience = probe_milliseconds(self._now() - began)
+        request = ProbeRequest(host=address, port=port, timeout_milliseconds=patience)
+        reply = await self._agents.probe(action.pod, request)
         view = self._view(memory, uid)
         if reply.connected or not reply.installer_gone:
             return replace(view, cut_proofs=0, cut_failed_at=self._now())

@@ -41,11 +41,17 @@ class Listening:
     """The waits of this process."""
 
     def __init__(
-        self, *, agents: Agents, pod_of: Callable[[Key, str], PodView | None], hearer: Hearer
+        self,
+        *,
+        agents: Agents,
+        pod_of: Callable[[Key, str], PodView | None],
+        hearer: Hearer,
+        monotonic: Callable[[], float],
     ) -> None:
         self._agents = agents
         self._pod_of = pod_of
         self._hearer = hearer
+        self._monotonic = monotonic
         self._waits: dict[Key, tuple[Wait, asyncio.Task[None]]] = {}
 
     def __len__(self) -> int:
@@ -72,10 +78,11 @@ class Listening:
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _run(self, key: Key, wait: Wait) -> None:
-        failures = 0
+        failures, before = 0, ""
         while (pod := self._pod_of(key, wait.pod_uid)) is not None:
+            asked = self._monotonic()
             try:
-                news: News = await self._ask(wait, pod)
+                news: News = await ask(self._agents, wait, pod)
             except (AgentUnreachableError, AgentRefusedError) as error:
                 news = error
             except UnavailableError as error:
@@ -84,23 +91,33 @@ class Listening:
                 news = AgentUnreachableError(f"{type(error).__name__}: {error}")
             if self._hearer(key, wait.pod_uid, news):
                 return
-            failures = failures + 1 if isinstance(news, AgentUnreachableError) else 0
-            await asyncio.sleep(_pause(wait, failures))
+            if isinstance(news, AgentUnreachableError | AgentRefusedError):
+                failures += 1
+                await asyncio.sleep(_pause(wait, failures))
+                continue
+            state, failures = _state(news), 0
+            if state == before:  # nothing new: the agent held the call, else it is not asked at once again
+                await asyncio.sleep(max(0.0, QUIET_SECONDS - (self._monotonic() - asked)))
+            before = state
 
-    async def _ask(self, wait: Wait, pod: PodView) -> AgentStatus | InstallStatus | RunStatus:
-        match wait:
-            case AwaitAgent():
-                return await self._agents.status(pod, wait=MAX_WAIT_SECONDS)
-            case AwaitInstall():
-                return await self._agents.install_status(pod, wait=MAX_WAIT_SECONDS)
-            case AwaitRun():
-                return await self._agents.run_status(pod, wait.run_id, wait=MAX_WAIT_SECONDS)
-        assert_never(wait)
+
+async def ask(agents: Agents, wait: Wait, pod: PodView) -> AgentStatus | InstallStatus | RunStatus:
+    """Ask once what a wait is about."""
+    match wait:
+        case AwaitAgent():
+            return await agents.status(pod, wait=MAX_WAIT_SECONDS)
+        case AwaitInstall():
+            return await agents.install_status(pod, wait=MAX_WAIT_SECONDS)
+        case AwaitRun():
+            return await agents.run_status(pod, wait.run_id, wait=MAX_WAIT_SECONDS)
+    assert_never(wait)
+
+
+def _state(news: AgentStatus | InstallStatus | RunStatus) -> str:
+    return news.supervisor if isinstance(news, AgentStatus) else news.phase
 
 
 def _pause(wait: Wait, failures: int) -> float:
-    if failures == 0:
-        return QUIET_SECONDS
     if isinstance(wait, AwaitAgent) and failures <= STARTING_TRIES:
         return STARTING_SECONDS
     return min(LAST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures, DOUBLINGS))

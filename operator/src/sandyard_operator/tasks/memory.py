@@ -43,6 +43,7 @@ class TaskMemory:
     name_taken: bool = False
     refusal: Refusal | None = None
     unsure: bool = False
+    faults: int = 0
     refused_write: str = ""
     labels: Mapping[str, str] | None = None
     inputs: Inputs | None = None

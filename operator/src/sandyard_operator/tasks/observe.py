@@ -44,6 +44,7 @@ def observe(world: World, task: SandboxTask, memory: TaskMemory, now: datetime) 
         bundle_digest="" if memory.bundle is None else memory.bundle.digest,
         image_unknown=_image_unknown(world, sandbox_class, now),
         unsure=memory.unsure,
+        faults=memory.faults,
         refused_write=memory.refused_write,
     )
 

@@ -5,7 +5,6 @@ is being written counts at once, so two workers never give the same place away.
 """
 
 from bisect import bisect_left, insort
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -58,7 +57,7 @@ class Places:
 
     def __init__(self, *, has_pod: Callable[[str], bool]) -> None:
         self._has_pod = has_pod
-        self._buckets: defaultdict[BucketName, _Bucket] = defaultdict(_Bucket)
+        self._namespaces: dict[str, dict[str, _Bucket]] = {}  # then by class
         self._reserved: dict[str, _Holder] = {}
 
     def change(self, old: SandboxTask | None, new: SandboxTask | None) -> None:
@@ -73,7 +72,7 @@ class Places:
         self._drop(task)
         holder = _Holder(key_of(task), order_of(task), claimed=False, quota=False)
         self._reserved[task.metadata.uid] = holder
-        self._buckets[bucket_of(task)].admitted[task.metadata.uid] = holder
+        self._bucket(bucket_of(task)).admitted[task.metadata.uid] = holder
 
     def settle(self, reserved: SandboxTask, current: SandboxTask | None) -> None:
         """End a reservation: from now on the task counts as its status says, if it is still there."""
@@ -85,7 +84,7 @@ class Places:
 
     def of(self, task: SandboxTask) -> Place:
         """Return a task's place."""
-        bucket = self._buckets.get(bucket_of(task), _Bucket())
+        bucket = self._find(bucket_of(task)) or _Bucket()
         uid, order = task.metadata.uid, order_of(task)
         others = [holder for holder in bucket.admitted.values() if holder.key.uid != uid]
         fresh_before, queued_before = self._rank(bucket.fresh, order), self._rank(bucket.queued, order)
@@ -99,45 +98,50 @@ class Places:
                 holder.order < order or holder.claimed or self._has_pod(holder.key.uid) for holder in others
             ),
             quota_before=any(
-                holder.quota and holder.order < order and not self._has_pod(holder.key.uid)
-                for holder in others
+                holder.quota and holder.order < order and not self._has_pod(holder.key.uid) for holder in others
             ),
         )
 
     def first_waiting(self, name: BucketName, count: int) -> tuple[Key, ...]:
         """Return the keys that come next."""
-        bucket = self._buckets.get(name)
+        bucket = self._find(name)
         if bucket is None:
             return ()
         return tuple(key for _, key in islice(merge(bucket.fresh, bucket.queued), count))
 
     def held_up(self, namespace: str) -> Iterator[Key]:
         """Yield the tasks of a namespace that hold a place but have no pod yet."""
-        for (of_namespace, _), bucket in self._buckets.items():
-            if of_namespace == namespace:
-                yield from (h.key for h in bucket.admitted.values() if not self._has_pod(h.key.uid))
+        for bucket in self._namespaces.get(namespace, {}).values():
+            yield from (h.key for h in bucket.admitted.values() if not self._has_pod(h.key.uid))
 
     def unfinished(self, class_name: str) -> Iterator[Key]:
         """Yield all tasks of a class that are not finished."""
-        for (_, of_class), bucket in self._buckets.items():
-            if of_class == class_name:
+        for buckets in self._namespaces.values():
+            if (bucket := buckets.get(class_name)) is not None:
                 yield from (holder.key for holder in bucket.admitted.values())
                 yield from (key for _, key in merge(bucket.fresh, bucket.queued))
 
     def admitted(self, name: BucketName) -> int:
         """Return how many places are taken."""
-        bucket = self._buckets.get(name)
+        bucket = self._find(name)
         return 0 if bucket is None else len(bucket.admitted)
+
+    def _find(self, name: BucketName) -> _Bucket | None:
+        return self._namespaces.get(name[0], {}).get(name[1])
+
+    def _bucket(self, name: BucketName) -> _Bucket:
+        return self._namespaces.setdefault(name[0], {}).setdefault(name[1], _Bucket())
 
     @staticmethod
     def _rank(entries: list[tuple[Order, Key]], order: Order) -> int:
         return bisect_left(entries, order, key=lambda entry: entry[0])
 
     def _put(self, task: SandboxTask) -> None:
-        uid = task.metadata.uid
-        bucket = self._buckets[bucket_of(task)]
-        standing = standing_of(task)
-        if standing is Standing.ADMITTED or (standing is not Standing.FINISHED and uid in self._reserved):
+        uid, standing = task.metadata.uid, standing_of(task)
+        if standing is Standing.FINISHED:
+            return
+        bucket = self._bucket(bucket_of(task))
+        if standing is Standing.ADMITTED or uid in self._reserved:
             bucket.admitted[uid] = self._reserved.get(uid) or _Holder(
                 key_of(task),
                 order_of(task),
@@ -146,12 +150,12 @@ class Places:
             )
         elif standing is Standing.QUEUED:
             insort(bucket.queued, (order_of(task), key_of(task)))
-        elif standing is Standing.FRESH:
+        else:
             insort(bucket.fresh, (order_of(task), key_of(task)))
 
     def _drop(self, task: SandboxTask) -> None:
-        name = bucket_of(task)
-        bucket = self._buckets[name]
+        namespace, class_name = name = bucket_of(task)
+        bucket = self._bucket(name)
         bucket.admitted.pop(task.metadata.uid, None)
         entry = (order_of(task), key_of(task))
         for entries in (bucket.fresh, bucket.queued):
@@ -159,4 +163,6 @@ class Places:
             if at < len(entries) and entries[at] == entry:
                 del entries[at]
         if not (bucket.admitted or bucket.fresh or bucket.queued):
-            del self._buckets[name]
+            del self._namespaces[namespace][class_name]
+            if not self._namespaces[namespace]:
+                del self._namespaces[namespace]

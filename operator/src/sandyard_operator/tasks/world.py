@@ -12,6 +12,7 @@ from typing import TypeAlias
 from sandyard_api.sandbox_class import SandboxClass
 from sandyard_api.task import SandboxTask
 from sandyard_operator.decide.pod import PodView
+from sandyard_operator.decide.standing import Standing, standing_of
 from sandyard_operator.drive.cache import Cache, Identity
 from sandyard_operator.ports import Change, Key
 from sandyard_operator.tasks.places import Places, bucket_of, key_of
@@ -108,6 +109,9 @@ class World:
             self._concerned(key)
         if old is not None:
             self._wake_next(old)
+            if standing_of(old) is Standing.ADMITTED:
+                for waiting in self.places.held_up(old.metadata.namespace):
+                    self._concerned(waiting)
 
     def _wake_next(self, task: SandboxTask) -> None:
         """Ask for those whose turn it may be now."""
