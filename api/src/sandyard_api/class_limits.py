@@ -1,8 +1,8 @@
 """The bounds that a class sets, with their defaults: bytes, counts, compute resources, seconds, places."""
 
-from typing import Final
+from typing import Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sandyard_api import limits
 from sandyard_api.fields import PositiveSeconds, Seconds
@@ -49,9 +49,7 @@ class ByteLimits(SpecModel):
     artifact_bytes: int = Field(
         default=limits.ARTIFACT_BYTES, ge=0, le=MAX_BYTES, description="Artifacts of one task together."
     )
-    state_bytes: Quantity = Field(
-        default=limits.STATE_BYTES, description="Saved state of one session, as a quantity."
-    )
+    state_bytes: Quantity = Field(default=limits.STATE_BYTES, description="Saved state of one session, as a quantity.")
     open_files: int = Field(
         default=limits.OPEN_FILES,
         ge=MIN_OPEN_FILES,
@@ -95,9 +93,7 @@ class DefaultResources(Resources):
 class ClassResources(SpecModel):
     """Compute resources of the runner container."""
 
-    default: DefaultResources = Field(
-        default=DefaultResources(), description="What a task gets that asks for none."
-    )
+    default: DefaultResources = Field(default=DefaultResources(), description="What a task gets that asks for none.")
     max: ResourceList = Field(
         default=ResourceList(),
         description="Largest limits that a task may ask for; for a resource not named, the default limit.",
@@ -119,9 +115,7 @@ class Timeouts(SpecModel):
     """Times in seconds."""
 
     install_seconds: PositiveSeconds = Field(default=180, description="Install, where a task sets none.")
-    max_install_seconds: PositiveSeconds = Field(
-        default=900, description="Longest install a task may ask for."
-    )
+    max_install_seconds: PositiveSeconds = Field(default=900, description="Longest install a task may ask for.")
     run_seconds: PositiveSeconds = Field(default=60, description="Run, where a task sets none.")
     max_run_seconds: PositiveSeconds = Field(default=3600, description="Longest run a task may ask for.")
     default_ttl_seconds_after_finished: Seconds = Field(
@@ -130,11 +124,17 @@ class Timeouts(SpecModel):
         description="When a finished task goes away by itself, where it sets none.",
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.install_seconds > self.max_install_seconds:
+            raise ValueError("installSeconds must not exceed maxInstallSeconds")
+        if self.run_seconds > self.max_run_seconds:
+            raise ValueError("runSeconds must not exceed maxRunSeconds")
+        return self
+
 
 class Queue(SpecModel):
     """Places per namespace and class. Order is creationTimestamp, then uid."""
 
     max_running: int = Field(default=4, ge=1, le=MAX_PLACES, description="Tasks that run at the same time.")
-    max_queued: int = Field(
-        default=10, ge=0, le=MAX_PLACES, description="Tasks that wait; one more is QueueFull."
-    )
+    max_queued: int = Field(default=10, ge=0, le=MAX_PLACES, description="Tasks that wait; one more is QueueFull.")

@@ -6,7 +6,7 @@ What the API server checks in CEL is checked again here: the operator trusts no 
 import re
 from typing import Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from sandyard_api.fields import BlobRef, KeyRef
 from sandyard_api.limits import ENV_BYTES, MAX_FIELD_COUNT, NAME_CHARACTERS
@@ -93,9 +93,7 @@ class FileSource(SpecModel):
         ),
         description="Where, relative to /workspace. Folders are made as needed.",
     )
-    config_map_key_ref: KeyRef | None = Field(
-        default=None, description="A key of a ConfigMap in the same namespace."
-    )
+    config_map_key_ref: KeyRef | None = Field(default=None, description="A key of a ConfigMap in the same namespace.")
     blob_ref: BlobRef | None = Field(default=None, description="A blob put through the data API.")
 
     @model_validator(mode="after")
@@ -109,7 +107,29 @@ class FileSource(SpecModel):
         return self
 
 
-Env = Annotated[tuple[EnvVar, ...], Field(max_length=MAX_FIELD_COUNT, json_schema_extra=keyed_by("name"))]
+def _distinct(variables: tuple[EnvVar, ...]) -> tuple[EnvVar, ...]:
+    if len({variable.name for variable in variables}) < len(variables):
+        raise ValueError("each variable is given once")
+    return variables
+
+
+Env = Annotated[
+    tuple[EnvVar, ...],
+    Field(max_length=MAX_FIELD_COUNT, json_schema_extra=keyed_by("name")),
+    AfterValidator(_distinct),
+]
+
+
+def _apart(files: tuple[FileSource, ...]) -> tuple[FileSource, ...]:
+    paths = {file.path for file in files}
+    if len(paths) < len(files):
+        raise ValueError("each path is given once")
+    folders = {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
+    if paths & folders:
+        raise ValueError("a path cannot be a file and the folder of another file")
+    return files
+
+
 Files = Annotated[
     tuple[FileSource, ...],
     Field(
@@ -122,4 +142,5 @@ Files = Annotated[
             )
         ),
     ),
+    AfterValidator(_apart),
 ]

@@ -1,9 +1,10 @@
 """Egress: what a task asks for and what a class allows, in the shape of a NetworkPolicy's ipBlock."""
 
 from enum import StrEnum
+from ipaddress import ip_network
 from typing import Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from sandyard_api.schema import Rule, SpecModel, rules
 
@@ -12,6 +13,15 @@ MAX_PEERS: Final = 32
 MAX_PORT: Final = 65535
 
 Port = Annotated[int, Field(ge=1, le=MAX_PORT)]
+
+
+def _is_range(text: str) -> str:
+    if "/" not in text:
+        raise ValueError("must be an address range such as 203.0.113.0/24")
+    ip_network(text)  # raises ValueError also for host bits
+    return text
+
+
 Cidr = Annotated[
     str,
     Field(
@@ -23,6 +33,7 @@ Cidr = Annotated[
             )
         ),
     ),
+    AfterValidator(_is_range),
 ]
 
 
@@ -38,9 +49,7 @@ class PortRange(SpecModel):
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            Rule(
-                "!has(self.endPort) || self.endPort >= self.port", "endPort must not be below port", "endPort"
-            )
+            Rule("!has(self.endPort) || self.endPort >= self.port", "endPort must not be below port", "endPort")
         )
     )
 
@@ -77,6 +86,14 @@ class EgressPeer(SpecModel):
         default=(), alias="except", description="Ranges within cidr that stay closed."
     )
     ports: Ports = Field(default=(), description="The ports; all of them where the list is empty.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        whole = ip_network(self.cidr)
+        for hole in map(ip_network, self.except_):
+            if hole.network_address not in whole or hole.prefixlen < whole.prefixlen:
+                raise ValueError("each range in except must lie within cidr")
+        return self
 
 
 Egress = Annotated[tuple[EgressPeer, ...], Field(max_length=MAX_PEERS)]

@@ -13,9 +13,7 @@ from sandyard_api.schema import INT_OR_STRING, UNIQUE, SpecModel, StatusModel
 MAX_REPLICAS: Final = 10_000
 SHARE_PATTERN: Final = r"^(100|[0-9]{1,2})%$"
 
-ImportName = Annotated[
-    str, Field(max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")
-]
+ImportName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
 CountOrShare = Annotated[
     Annotated[int, Field(ge=0, le=MAX_REPLICAS)] | Annotated[str, Field(pattern=SHARE_PATTERN)],
     WithJsonSchema(
@@ -42,9 +40,9 @@ class PoolSpec(SpecModel):
         default=(),
         description="Requirements installed ahead; a task whose block these satisfy takes a warm pod.",
     )
-    preload: Annotated[
-        tuple[ImportName, ...], Field(max_length=MAX_FIELD_COUNT, json_schema_extra=UNIQUE)
-    ] = Field(default=(), description="Modules imported ahead, after lock-down.")
+    preload: Annotated[tuple[ImportName, ...], Field(max_length=MAX_FIELD_COUNT, json_schema_extra=UNIQUE)] = Field(
+        default=(), description="Modules imported ahead, after lock-down."
+    )
     resources: Resources | None = Field(
         default=None, description="Resources of each pod's interpreter; the class's where absent."
     )

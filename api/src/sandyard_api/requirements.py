@@ -62,13 +62,9 @@ def check_allowed(
         if any(fnmatchcase(name, pattern) for pattern in deny):
             raise _refused(text, "is denied by the class", hint="leave it out, or use another class")
         if allow and not any(fnmatchcase(name, pattern) for pattern in allow):
-            raise _refused(
-                text, "is not among those the class allows", hint="leave it out, or use another class"
-            )
+            raise _refused(text, "is not among those the class allows", hint="leave it out, or use another class")
         if require_hashes and not _is_pinned(requirement):
-            raise _refused(
-                text, "does not pin one version, which the class requires", hint=f"write {name}==<version>"
-            )
+            raise _refused(text, "does not pin one version, which the class requires", hint=f"write {name}==<version>")
 
 
 def read_requires_python(text: str) -> str:
@@ -92,8 +88,7 @@ def python_satisfies(requires_python: str | None, version: str) -> bool:
 
 def _is_pinned(requirement: Requirement) -> bool:
     return any(
-        specifier.operator == "==" and not specifier.version.endswith(".*")
-        for specifier in requirement.specifier
+        specifier.operator == "==" and not specifier.version.endswith(".*") for specifier in requirement.specifier
     )
 
 

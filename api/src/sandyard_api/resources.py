@@ -1,10 +1,10 @@
 """Compute resources of the runner container: what a task asks for and what a class gives and bounds."""
 
-from typing import Final
+from typing import Final, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from sandyard_api.quantity import Quantity
+from sandyard_api.quantity import Quantity, parse
 from sandyard_api.schema import Rule, SpecModel, rules
 
 NAMES: Final = ("cpu", "memory", "ephemeral-storage")
@@ -42,6 +42,14 @@ class Resources(SpecModel):
         default=None,
         description="What the scheduler sets aside; where absent, the class's, at most the limit.",
     )
-    limits: ResourceList | None = Field(
-        default=None, description="What cannot be exceeded; where absent, the class's."
-    )
+    limits: ResourceList | None = Field(default=None, description="What cannot be exceeded; where absent, the class's.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.requests is None or self.limits is None:
+            return self
+        for name in NAMES:
+            request, limit = self.requests.get(name), self.limits.get(name)
+            if request is not None and limit is not None and parse(request) > parse(limit):
+                raise ValueError(f"the request of {name} must not exceed its limit")
+        return self

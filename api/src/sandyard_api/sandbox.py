@@ -1,9 +1,9 @@
 """Sandbox: a session, one interpreter whose variables persist between calls."""
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from sandyard_api.conditions import Conditions, Metadata
 from sandyard_api.fields import ClassName, Dependencies, ObjectName, Seconds, Text
@@ -50,6 +50,12 @@ class RestoreSource(SpecModel):
         default=None, description="A Sandbox of the same namespace, whose last saved state is taken."
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.state_name is None) == (self.sandbox_name is None):
+            raise ValueError("set exactly one of stateName and sandboxName")
+        return self
+
 
 class Persistence(SpecModel):
     """Whether variables outlive the pod."""
@@ -73,9 +79,7 @@ class SandboxSpec(SpecModel):
     """The session that is wanted."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            *immutable(_FIXED), _while_suspended("dependencies"), _while_suspended("resources")
-        )
+        json_schema_extra=rules(*immutable(_FIXED), _while_suspended("dependencies"), _while_suspended("resources"))
     )
 
     sandbox_class_name: ClassName = Field(

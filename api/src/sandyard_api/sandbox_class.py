@@ -17,9 +17,7 @@ from sandyard_api.schema import ONE_VALUE, UNIQUE, Rule, SpecModel, StatusModel,
 IMAGE_CHARACTERS: Final = 1024
 URL_CHARACTERS: Final = 2048
 CA_CHARACTERS: Final = MIB // 4
-NAME_PATTERN: Final = (
-    r"^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$"  # a normalised name in which * stands for anything
-)
+NAME_PATTERN: Final = r"^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$"  # a normalised name in which * stands for anything
 ANNOTATION_CHARACTERS: Final = 4096
 MAX_ENTRIES: Final = 64
 
@@ -125,9 +123,7 @@ class Index(SpecModel):
         description="netrc for the index, in a Secret of the operator's namespace. Pushed to the agent for "
         "one install; never mounted, never copied to a tenant.",
     )
-    egress: IndexEgress = Field(
-        default=IndexEgress(), description="What the network policy opens for an install."
-    )
+    egress: IndexEgress = Field(default=IndexEgress(), description="What the network policy opens for an install.")
 
 
 PackageNames = Annotated[
@@ -146,9 +142,7 @@ class DependencyRules(SpecModel):
         default=(),
         description="Normalised names that may be declared, * standing for anything; every one where empty.",
     )
-    deny: PackageNames = Field(
-        default=(), description="Normalised names that may not be declared, even where allowed."
-    )
+    deny: PackageNames = Field(default=(), description="Normalised names that may not be declared, even where allowed.")
     require_hashes: bool = Field(
         default=False,
         description="Every dependency pins one version with ==, and only files whose SHA-256 the index "
@@ -198,9 +192,9 @@ class ClassSpec(SpecModel):
         default=ImagePolicy.REQUIRE_DIGEST, description="RequireDigest, or AllowTag for development."
     )
     image_pull_policy: PullPolicy = Field(default=PullPolicy.IF_NOT_PRESENT, description="As in a container.")
-    image_pull_secrets: Annotated[
-        tuple[LocalRef, ...], Field(max_length=8, json_schema_extra=keyed_by("name"))
-    ] = Field(default=(), description="Secrets in the task's own namespace for pulling the image.")
+    image_pull_secrets: Annotated[tuple[LocalRef, ...], Field(max_length=8, json_schema_extra=keyed_by("name"))] = (
+        Field(default=(), description="Secrets in the task's own namespace for pulling the image.")
+    )
     allowed_namespaces: LabelSelector | None = Field(
         default=None, description="Namespaces that may use the class; every one where absent."
     )
@@ -232,8 +226,7 @@ class ClassSpec(SpecModel):
     )
     user_namespaces: UserNamespaces = Field(
         default=UserNamespaces.PREFERRED,
-        description="Whether pods get a user namespace: Required, Preferred (where all nodes of the class "
-        "can) or Off.",
+        description="Whether pods get a user namespace: Required, Preferred (where all nodes of the class can) or Off.",
     )
     isolation: IsolationRules = Field(
         default=IsolationRules(), description="What must be in force before a script starts."

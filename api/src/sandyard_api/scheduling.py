@@ -127,9 +127,7 @@ class PodTerm(SpecModel):
     namespace_selector: LabelSelector | None = Field(default=None, description="Their namespaces by labels.")
     topology_key: LabelKey = Field(description="Node label that says what near means.")
     match_label_keys: Values = Field(default=(), description="Labels whose values must be as the pod's own.")
-    mismatch_label_keys: Values = Field(
-        default=(), description="Labels whose values must differ from the pod's."
-    )
+    mismatch_label_keys: Values = Field(default=(), description="Labels whose values must differ from the pod's.")
 
 
 class PreferredPods(SpecModel):
@@ -142,9 +140,9 @@ class PreferredPods(SpecModel):
 class PodAffinity(SpecModel):
     """Other pods that the pods need or prefer to be near to, or away from."""
 
-    required_during_scheduling_ignored_during_execution: Annotated[
-        tuple[PodTerm, ...], Field(max_length=MAX_TERMS)
-    ] = Field(default=(), description="What the pods need.")
+    required_during_scheduling_ignored_during_execution: Annotated[tuple[PodTerm, ...], Field(max_length=MAX_TERMS)] = (
+        Field(default=(), description="What the pods need.")
+    )
     preferred_during_scheduling_ignored_during_execution: Annotated[
         tuple[PreferredPods, ...], Field(max_length=MAX_TERMS)
     ] = Field(default=(), description="What the pods prefer.")
@@ -164,7 +162,5 @@ class Toleration(SpecModel):
     key: str = Field(default="", max_length=KEY_CHARACTERS, description="The taint; every one where empty.")
     operator: TolerationOperator = Field(default=TolerationOperator.EQUAL, description="Equal or Exists.")
     value: LabelValue = Field(default="", description="Value of Equal.")
-    effect: TaintEffect | None = Field(
-        default=None, description="The taint's effect; every one where absent."
-    )
+    effect: TaintEffect | None = Field(default=None, description="The taint's effect; every one where absent.")
     toleration_seconds: int | None = Field(default=None, description="How long NoExecute is tolerated.")

@@ -72,6 +72,4 @@ def immutable(fields: Iterable[str]) -> tuple[Rule, ...]:
 
     They sit on the parent: a rule on an optional field does not see its removal.
     """
-    return tuple(
-        Rule(unchanged(field), f"{field} may not change after creation", field=field) for field in fields
-    )
+    return tuple(Rule(unchanged(field), f"{field} may not change after creation", field=field) for field in fields)

@@ -59,9 +59,7 @@ class StdinSource(SpecModel):
 
     model_config = ConfigDict(json_schema_extra=rules(one_of("configMapKeyRef", "blobRef")))
 
-    config_map_key_ref: KeyRef | None = Field(
-        default=None, description="A key of a ConfigMap in the same namespace."
-    )
+    config_map_key_ref: KeyRef | None = Field(default=None, description="A key of a ConfigMap in the same namespace.")
     blob_ref: BlobRef | None = Field(default=None, description="A blob put through the data API.")
 
     @model_validator(mode="after")
@@ -160,9 +158,7 @@ class TaskSpec(SpecModel):
         default=None,
         description="When the finished task goes away by itself; the class's (86400) where absent.",
     )
-    cancel: bool = Field(
-        default=False, description="Stop the script and keep the record. Cannot be taken back."
-    )
+    cancel: bool = Field(default=False, description="Stop the script and keep the record. Cannot be taken back.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -188,9 +184,7 @@ _FINISHED: Final = (
 def _final(field: str) -> Rule:
     """Return the rule that a field of the status is frozen with the end."""
     same = unchanged(field).replace("self.", "self.status.").replace("oldSelf.", "oldSelf.status.")
-    return Rule(
-        f"!({_FINISHED}) || (has(self.status) && {same})", f"a finished task keeps its {field}", "status"
-    )
+    return Rule(f"!({_FINISHED}) || (has(self.status) && {same})", f"a finished task keeps its {field}", "status")
 
 
 class SandboxTask(StatusModel):

@@ -23,9 +23,7 @@ class Run(StatusModel):
 
     pod_name: ObjectName = Field(description="The pod.")
     pod_uid: Text = Field(alias="podUID", description="Its UID: another pod of that name is not meant.")
-    attempt: int = Field(
-        ge=1, description="Counts pods; only ones that never started the script came before."
-    )
+    attempt: int = Field(ge=1, description="Counts pods; only ones that never started the script came before.")
     run_id: Text = Field(alias="runID", description="What the agent starts at most once.")
     input_digest: Text = Field(description="Digest of code, standard input, files, arguments and variables.")
 
@@ -34,9 +32,7 @@ class Timings(StatusModel):
     """How long each part took, in milliseconds."""
 
     queue_milliseconds: int | None = Field(default=None, ge=0, description="Created until its turn.")
-    start_milliseconds: int | None = Field(
-        default=None, ge=0, description="Its turn until the agent was ready."
-    )
+    start_milliseconds: int | None = Field(default=None, ge=0, description="Its turn until the agent was ready.")
     install_milliseconds: int | None = Field(
         default=None,
         ge=0,
@@ -56,9 +52,7 @@ class Stream(StatusModel):
     )
     bytes: int = Field(default=0, ge=0, description="All that the script wrote.")
     truncated: bool = Field(default=False, description="Whether it wrote more than the class keeps.")
-    sha256: Digest = Field(
-        default="", description="SHA-256 of the bytes kept, which the data API serves whole."
-    )
+    sha256: Digest = Field(default="", description="SHA-256 of the bytes kept, which the data API serves whole.")
 
 
 class Artifact(StatusModel):
@@ -83,9 +77,7 @@ class TaskResult(StatusModel):
     error_message: str = Field(
         default="", max_length=TRACEBACK_CHARACTERS, description="Text of an uncaught exception."
     )
-    traceback: str = Field(
-        default="", max_length=TRACEBACK_CHARACTERS, description="The last 4 KiB of its traceback."
-    )
+    traceback: str = Field(default="", max_length=TRACEBACK_CHARACTERS, description="The last 4 KiB of its traceback.")
     stdout: Stream = Field(default=Stream(), description="Standard output.")
     stderr: Stream = Field(
         default=Stream(), description="Standard error; of a failed install, the installer's last 16 KiB."
@@ -108,12 +100,8 @@ class TaskStatus(StatusModel):
     message: str = Field(
         default="", max_length=MESSAGE_CHARACTERS, description="Why it is there, in a sentence for people."
     )
-    conditions: Conditions = Field(
-        default=(), description="Accepted, Scheduled, Installed, Finished, Succeeded."
-    )
-    run: Run | None = Field(
-        default=None, description="The point of no return: set before the script may start."
-    )
+    conditions: Conditions = Field(default=(), description="Accepted, Scheduled, Installed, Finished, Succeeded.")
+    run: Run | None = Field(default=None, description="The point of no return: set before the script may start.")
     node_name: Text | None = Field(default=None, description="The pod's node.")
     warm: bool | None = Field(default=None, description="Whether the pod was taken from a pool.")
     image: str | None = Field(default=None, max_length=1024, description="The runner's image, as resolved.")
@@ -125,13 +113,9 @@ class TaskStatus(StatusModel):
     completion_time: AwareDatetime | None = Field(default=None, description="When the task finished.")
     timings: Timings | None = Field(default=None, description="How long each part took.")
     packages: Packages = Field(default=(), description="What the dependencies were resolved to.")
-    lock_sha256: Digest | None = Field(
-        default=None, alias="lockSHA256", description="SHA-256 of the resolved lock."
-    )
-    warnings: Annotated[tuple[Annotated[str, Field(max_length=1024)], ...], Field(max_length=WARNINGS)] = (
-        Field(default=(), description="What was accepted but ignored, such as [tool] tables.")
+    lock_sha256: Digest | None = Field(default=None, alias="lockSHA256", description="SHA-256 of the resolved lock.")
+    warnings: Annotated[tuple[Annotated[str, Field(max_length=1024)], ...], Field(max_length=WARNINGS)] = Field(
+        default=(), description="What was accepted but ignored, such as [tool] tables."
     )
     result: TaskResult | None = Field(default=None, description="What came out of the script.")
-    isolation: Isolation | None = Field(
-        default=None, description="What was in force when the script started."
-    )
+    isolation: Isolation | None = Field(default=None, description="What was in force when the script started.")
