@@ -50,9 +50,7 @@ class Column:
         return rendered | ({"priority": self.priority} if self.priority else {})
 
 
-AGE: Final = Column(
-    name="Age", path=".metadata.creationTimestamp", type="date", description="When it was created."
-)
+AGE: Final = Column(name="Age", path=".metadata.creationTimestamp", type="date", description="When it was created.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +73,7 @@ class Kind:
 
 
 def _class_column(priority: int) -> Column:
-    return Column(
-        name="Class", path=".spec.sandboxClassName", priority=priority, description="The SandboxClass."
-    )
+    return Column(name="Class", path=".spec.sandboxClassName", priority=priority, description="The SandboxClass.")
 
 
 PHASE: Final = Column(name="Phase", path=".status.phase", description="Where it is.")
@@ -249,10 +245,7 @@ def render(kind: Kind) -> str:
 def files() -> dict[Path, str]:
     """Return each file that is generated, with its text."""
     return {
-        target / f"{GROUP}_{kind.plural}.yaml": text
-        for kind in KINDS
-        for text in (render(kind),)
-        for target in TARGETS
+        target / f"{GROUP}_{kind.plural}.yaml": text for kind in KINDS for text in (render(kind),) for target in TARGETS
     }
 
 
@@ -261,14 +254,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="crdgen", description="Generate the CRDs from the models.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a file differs")
     check = parser.parse_args(arguments).check
-    wrong = [path for path, text in files().items() if not path.exists() or path.read_text() != text]
-    for path in wrong:
-        if not check:
+    wanted = files()
+    wrong = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    stale = [path for target in TARGETS for path in target.glob(f"{GROUP}_*.yaml") if path not in wanted]
+    for path in [*wrong, *stale]:
+        if check:
+            verb = "differs from the models; run `make crds`"
+        elif path in wanted:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(files()[path])
-        verb = "differs from the models; run `make crds`" if check else "written"
+            path.write_text(wanted[path])
+            verb = "written"
+        else:
+            path.unlink()
+            verb = "removed"
         sys.stdout.write(f"{path.relative_to(ROOT)}: {verb}\n")
-    return 1 if check and wrong else 0
+    return 1 if check and (wrong or stale) else 0
 
 
 if __name__ == "__main__":

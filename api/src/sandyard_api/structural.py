@@ -72,9 +72,5 @@ def _pruned(default: Any, node: dict[str, Any]) -> Any:
     if not isinstance(default, dict):
         return default
     fields = node.get("properties", {})
-    pruned = {
-        name: _pruned(value, fields[name])
-        for name, value in default.items()
-        if value not in (None, "", [], {})
-    }
+    pruned = {name: _pruned(value, fields[name]) for name, value in default.items() if value not in (None, "", [], {})}
     return {name: value for name, value in pruned.items() if value != fields[name].get("default", {})}
