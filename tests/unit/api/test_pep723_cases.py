@@ -45,9 +45,7 @@ ACCEPTED: Final = {
     "23 closer, then plain comments": (CANONICAL + script("# a comment", "#", "# another"), READ),
     "25 closer inside a TOML string": (
         block(DEPENDENCY, "# [tool.thing]", "# text = '''", "# ///", "# more", "# '''"),
-        ScriptMetadata(
-            ("zzz-dep",), None, ("ignored, for the class decides about the install: [tool.thing]",)
-        ),
+        ScriptMetadata(("zzz-dep",), None, ("ignored, for the class decides about the install: [tool.thing]",)),
     ),
     "26 empty block": (block(), NONE),
     "27 body of lone # only": (block("#", "#"), NONE),

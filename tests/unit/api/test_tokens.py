@@ -29,18 +29,14 @@ CERTIFICATE = certify(ROOT, KEY.public_key(), role=Role.OPERATOR, now=NOW)
 
 
 def verifier() -> Verifier:
-    return Verifier(
-        [encode_public(Ed25519PrivateKey.generate().public_key()), encode_public(ROOT.public_key())]
-    )
+    return Verifier([encode_public(Ed25519PrivateKey.generate().public_key()), encode_public(ROOT.public_key())])
 
 
 def token(*, token_id: str = "id", now: float = NOW) -> str:  # noqa: S107 - an id
     return sign(KEY, REQUEST, token_id=token_id, now=now)
 
 
-def verify(
-    given: str, *, certificate: str = CERTIFICATE, request: Request = REQUEST, now: float = NOW
-) -> Role:
+def verify(given: str, *, certificate: str = CERTIFICATE, request: Request = REQUEST, now: float = NOW) -> Role:
     return verifier().verify(token=given, certificate=certificate, request=request, now=now)
 
 
@@ -122,9 +118,7 @@ def test_a_certificate_is_no_token_and_a_token_no_certificate() -> None:
             verify(pair[0], certificate=pair[1])
 
 
-@pytest.mark.parametrize(
-    "header", [{"alg": "none"}, {"alg": "HS256", "typ": "JWT"}, {"alg": "EdDSA"}], ids=str
-)
+@pytest.mark.parametrize("header", [{"alg": "none"}, {"alg": "HS256", "typ": "JWT"}, {"alg": "EdDSA"}], ids=str)
 def test_the_header_decides_nothing(header: dict[str, str]) -> None:
     with pytest.raises(TokenError):
         verify(with_part(token(), 0, header))
