@@ -1,0 +1,144 @@
+"""The ``ChangeFeed`` door: kopf's raw watch events, turned into the core's own values, in the order they came.
+
+A lost deletion (a gap after 410 Gone) is not noticed here; the sweep repairs it. An object that cannot be read is
+logged and left out: it must not cost the others.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from typing import Any, Final
+
+import kopf
+from pydantic import ValidationError
+
+from sandyard_api import names
+from sandyard_api.sandbox_class import SandboxClass
+from sandyard_api.task import SandboxTask
+from sandyard_operator.decide.pod import PodView
+from sandyard_operator.kube.access import Access
+from sandyard_operator.ports import Change, ObjectKind
+
+SERVER_SECONDS: Final = 300.0  # a stream is renewed after this long …
+CLIENT_SECONDS: Final = 310.0  # … or given up; one that fell silent ends after kopf's own 70 s
+CONNECT_SECONDS: Final = 10.0
+REQUEST_SECONDS: Final = 30.0
+PAGE_OBJECTS: Final = 100  # of at most 0.5 MB each
+EXIT_SECONDS: Final = 25.0  # of the pod's 30 s of grace
+WATCHED: Final = {
+    ObjectKind.TASK: (names.GROUP, names.VERSION, "sandboxtasks"),
+    ObjectKind.CLASS: (names.GROUP, names.VERSION, "sandboxclasses"),
+    ObjectKind.POD: ("", "v1", "pods"),
+}
+
+Raw = Mapping[str, Any]
+Read = Callable[[Raw], SandboxTask | PodView | SandboxClass]
+
+logger = logging.getLogger(__name__)
+
+
+class FeedError(Exception):
+    """The watches ended: the process cannot go on."""
+
+
+class _Everything(Collection["asyncio.Task[Any]"]):
+    """All tasks of the loop: kopf, when it ends, takes those that are not in here for its own and cancels them."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator["asyncio.Task[Any]"]:
+        return iter(asyncio.all_tasks())
+
+    def __len__(self) -> int:
+        return len(asyncio.all_tasks())
+
+
+class KopfFeed:
+    """Watches tasks, classes and our pods."""
+
+    def __init__(self, access: Access, *, read_pod: Callable[[Raw], PodView]) -> None:
+        self._access = access
+        self._readers: dict[ObjectKind, Read] = {
+            ObjectKind.TASK: SandboxTask.model_validate,
+            ObjectKind.CLASS: SandboxClass.model_validate,
+            ObjectKind.POD: read_pod,
+        }
+        self._changes: asyncio.Queue[Change] = asyncio.Queue()
+        self._tasks: Collection[asyncio.Task[Any]] = ()
+
+    async def start(self) -> None:
+        """Begin to watch.
+
+        kopf takes SIGTERM and SIGINT for itself here; whoever wants them installs handlers afterwards.
+        """
+        self._tasks = await kopf.spawn_tasks(
+            registry=self._registry(),
+            settings=_settings(),
+            clusterwide=True,
+            standalone=True,
+        )
+
+    async def run(self) -> None:
+        """Watch until cancelled; raises what ended the watches."""
+        await kopf.run_tasks(self._tasks, ignored=_Everything())
+        raise FeedError("the watches ended")
+
+    async def changes(self) -> AsyncIterator[Change]:
+        """Yield changes for ever."""
+        while True:
+            yield await self._changes.get()
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+        kopf.on.login(registry=registry)(self._login)
+        for kind, (group, version, plural) in WATCHED.items():
+            # The label is checked by the API server, see _settings.
+            kopf.on.event(group, version, plural, id=kind, registry=registry)(self._handler(kind))
+        return registry
+
+    async def _login(self, **_: Any) -> kopf.ConnectionInfo:
+        certificate, key = self._access.certificate_files or (None, None)
+        return kopf.ConnectionInfo(
+            server=self._access.server,
+            ca_path=self._access.ca_file,
+            certificate_path=certificate,
+            private_key_path=key,
+            token=await self._access.token(),
+        )
+
+    def _handler(self, kind: ObjectKind) -> Callable[..., Any]:
+        async def take(*, event: Any, **_: Any) -> None:
+            self._take(kind, event)
+
+        return take
+
+    def _take(self, kind: ObjectKind, event: Raw) -> None:
+        raw = event["object"]
+        try:
+            value = self._readers[kind](raw)
+        except (ValidationError, KeyError, ValueError):
+            metadata = raw.get("metadata") or {}
+            logger.exception(
+                "a %s cannot be read", kind, extra={"namespace": metadata.get("namespace"), kind: metadata.get("name")}
+            )
+            return
+        self._changes.put_nowait(Change(kind=kind, value=value, gone=event["type"] == "DELETED"))
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.peering.standalone = True
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    settings.watching.server_timeout = SERVER_SECONDS
+    settings.watching.client_timeout = CLIENT_SECONDS
+    settings.watching.connect_timeout = CONNECT_SECONDS
+    settings.watching.chunk_size = PAGE_OBJECTS
+    settings.watching.initial_streaming = False  # loses objects where the stream is cut early
+    settings.watching.label_selectors["", "v1", "pods"] = names.LABEL_ROLE
+    settings.networking.request_timeout = REQUEST_SECONDS
+    settings.networking.connect_timeout = CONNECT_SECONDS
+    settings.queueing.worker_limit = None  # a limit becomes a throttle: workers linger
+    settings.process.ultimate_exiting_timeout = EXIT_SECONDS
+    return settings
