@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
 
 from sandyard_api.schema import LIST_TYPE, VALIDATIONS
 
@@ -18,7 +17,7 @@ _DROPPED: Final = ("$defs", "title", "additionalProperties", "default")  # the l
 class _Nullless(GenerateJsonSchema):
     """An optional field is one that may be absent; null is not a value."""
 
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+    def nullable_schema(self, schema: Any) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
 
 
