@@ -10,14 +10,16 @@ from sandyard_api import names, tokens, wire
 from sandyard_operator.agents.exchange import Exchange, NotListeningError, Way
 from sandyard_operator.agents.signer import Signer
 from sandyard_operator.decide.pod import PodView
-from sandyard_operator.ports import AgentUnreachableError
+from sandyard_operator.ports import AgentUnreachableError, PortError
 
 SEND_BYTES_PER_SECOND: Final = 1 << 20  # a bundle gets a second more for each of these
 FIRST_RETRY_SECONDS: Final = 0.02  # while a pod starts: its agent is there a moment later
 LAST_RETRY_SECONDS: Final = 0.25
 GROWTH: Final = 1.5
+LEAF: Final = 3  # v1/runs/ID/leaf
 
 Answer = TypeVar("Answer", bound=wire.Reply)
+Observer = Callable[[str, str], None]  # endpoint, error (empty on success)
 
 
 class AgentClient:
@@ -31,11 +33,13 @@ class AgentClient:
         server_name: Callable[[str], str],
         now: Callable[[], float],
         monotonic: Callable[[], float],
+        observer: Observer,
         port: int = names.AGENT_PORT,
     ) -> None:
         way = Way(ca_bundle=ca_bundle, server_name=server_name, port=port)
         self._exchange = Exchange(way, signer, now=now)
         self._monotonic = monotonic
+        self._observer = observer
 
     async def __aenter__(self) -> Self:
         return self
@@ -105,12 +109,28 @@ class AgentClient:
         seconds = min(wait, wire.MAX_WAIT_SECONDS)
         target = f"{path}?wait={seconds:.3f}"
         request = tokens.Request(audience=pod.uid, method="GET", path=target)
-        return _read(pod, model, await self._exchange.call(pod, request, seconds=seconds))
+        return await self._ask(pod, request, model, seconds=seconds)
 
     async def _post(self, pod: PodView, path: str, body: bytes, model: type[Answer]) -> Answer:
         request = tokens.Request(audience=pod.uid, method="POST", path=path, body=body)
         seconds = len(body) / SEND_BYTES_PER_SECOND
-        return _read(pod, model, await self._exchange.call(pod, request, seconds=seconds))
+        return await self._ask(pod, request, model, seconds=seconds)
+
+    async def _ask(self, pod: PodView, request: tokens.Request, model: type[Answer], *, seconds: float) -> Answer:
+        failure = ""
+        try:
+            return _read(pod, model, await self._exchange.call(pod, request, seconds=seconds))
+        except PortError as error:
+            failure = type(error).__name__
+            raise
+        finally:
+            self._observer(_endpoint(request), failure)
+
+
+def _endpoint(request: tokens.Request) -> str:
+    """Name what is asked for: a closed set of words, without the ids in the path."""
+    parts = request.path.partition("?")[0].strip("/").split("/")
+    return f"{request.method} {parts[1]}{'/' + parts[3] if len(parts) > LEAF else ''}"
 
 
 def _read(pod: PodView, model: type[Answer], body: bytes) -> Answer:

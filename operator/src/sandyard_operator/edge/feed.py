@@ -17,6 +17,7 @@ from sandyard_api.sandbox_class import SandboxClass
 from sandyard_api.task import SandboxTask
 from sandyard_operator.decide.pod import PodView
 from sandyard_operator.kube.access import Access
+from sandyard_operator.kube.views import problems
 from sandyard_operator.ports import Change, ObjectKind
 
 SERVER_SECONDS: Final = 300.0  # a stream is renewed after this long …
@@ -117,13 +118,18 @@ class KopfFeed:
         raw = event["object"]
         try:
             value = self._readers[kind](raw)
-        except (ValidationError, KeyError, ValueError):
-            metadata = raw.get("metadata") or {}
-            logger.exception(
-                "a %s cannot be read", kind, extra={"namespace": metadata.get("namespace"), kind: metadata.get("name")}
-            )
+        except ValidationError as error:
+            self._skip(kind, raw, problems(error))
+            return
+        except (KeyError, ValueError) as error:
+            self._skip(kind, raw, type(error).__name__)
             return
         self._changes.put_nowait(Change(kind=kind, value=value, gone=event["type"] == "DELETED"))
+
+    def _skip(self, kind: ObjectKind, raw: Raw, why: str) -> None:
+        metadata = raw.get("metadata") or {}
+        identity = {"namespace": metadata.get("namespace"), kind: metadata.get("name")}
+        logger.error("a %s is not as this version of the operator knows it: %s", kind, why, extra=identity)
 
 
 def _settings() -> kopf.OperatorSettings:

@@ -56,10 +56,10 @@ class Access:
         return found.split(" ", 1)[-1].strip() if found else None
 
 
-async def find_access() -> Access:
-    """Return the way to the API server: ``KUBECONFIG`` where it is set, else the pod's service account."""
+async def find_access(kubeconfig: str | None = None) -> Access:
+    """Return the way to the API server: a kubeconfig or ``KUBECONFIG``, else the pod's service account."""
     configuration = Configuration()
-    kubeconfig = os.environ.get("KUBECONFIG")
+    kubeconfig = kubeconfig or os.environ.get("KUBECONFIG")
     if kubeconfig:
         await load_kube_config(  # type: ignore[no-untyped-call]
             config_file=kubeconfig, client_configuration=configuration, persist_config=False

@@ -27,10 +27,10 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"  # JSON is YAML
 FIELD_MANAGER: Final = "sandyard-operator"
 
-Observer = Callable[[str, str, str, float], None]  # verb, plural, outcome, seconds
+Observer = Callable[[str, str, str, float], None]  # verb, kind, error (empty on success), seconds
 
 
-def _ignore(_verb: str, _plural: str, _outcome: str, _seconds: float) -> None:
+def _ignore(_verb: str, _kind: str, _error: str, _seconds: float) -> None:
     return None
 
 
@@ -107,14 +107,14 @@ class Client:
         media: str = JSON,
     ) -> dict[str, Any]:
         began = monotonic()
-        outcome = "ok"
+        failure = ""
         try:
             return await self._answer(method, path, query=query, body=body, media=media)
         except PortError as error:
-            outcome = type(error).__name__
+            failure = type(error).__name__
             raise
         finally:
-            self._observer(method, _plural(path), outcome, monotonic() - began)
+            self._observer(method, _plural(path), failure, monotonic() - began)
 
     async def _answer(
         self,

@@ -34,7 +34,7 @@ from sandyard_operator.kube.resource import (
 )
 from sandyard_operator.kube.signature import differences
 from sandyard_operator.kube.tenant import Tenants
-from sandyard_operator.kube.views import PodReader
+from sandyard_operator.kube.views import PodReader, problems
 from sandyard_operator.ports import (
     ConflictError,
     ForeignPolicy,
@@ -255,5 +255,5 @@ def _parsed(model: type[Model], raw: Mapping[str, Any]) -> Model:
         metadata = raw["metadata"]
         where = f"{model.__name__} {metadata.get('namespace', '')}/{metadata['name']}"
         raise RefusedError(
-            RefusalKind.INVALID, f"{where} is not as this version of the operator knows it: {error}"
-        ) from error
+            RefusalKind.INVALID, f"{where} is not as this version of the operator knows it: {problems(error)}"
+        ) from None

@@ -9,16 +9,25 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from sandyard_api import names
 from sandyard_operator.decide.pod import ContainerView, PodPhase, PodView
 from sandyard_operator.kube.authority import Authority
 from sandyard_operator.kube.signature import verify
 
+SHOWN: Final = 5
 REMEMBERED: Final = 10_000  # deletions of our own; far more than pods that end at one time
 TASK_KIND: Final = "SandboxTask"
 LOST_REASONS: Final = ("NodeLost", "DeletionByTaintManager")
 
 Raw = Mapping[str, Any]
+
+
+def problems(error: ValidationError) -> str:
+    """Say what is wrong with an object, without any of its values: they may be a user's secrets."""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['type']}" for one in found[:SHOWN])
 
 
 class PodReader:
