@@ -99,9 +99,7 @@ class Verifier:
     """Checks tokens on the agent's side and remembers their ids until they expire."""
 
     def __init__(self, roots: Iterable[str]) -> None:
-        self._roots = tuple(
-            Ed25519PublicKey.from_public_bytes(b64decode(root, validate=True)) for root in roots
-        )
+        self._roots = tuple(Ed25519PublicKey.from_public_bytes(b64decode(root, validate=True)) for root in roots)
         self._certified: dict[str, tuple[Ed25519PublicKey, Role, float]] = {}
         self._seen: dict[str, float] = {}
 

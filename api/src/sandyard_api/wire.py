@@ -156,9 +156,7 @@ class Bundle:
 
     def encode(self) -> bytes:
         """Return the bytes of ``POST /v1/bundle``."""
-        return b"".join(
-            (len(self.raw_manifest).to_bytes(LENGTH_BYTES, "big"), self.raw_manifest, *self.blobs)
-        )
+        return b"".join((len(self.raw_manifest).to_bytes(LENGTH_BYTES, "big"), self.raw_manifest, *self.blobs))
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
