@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from sandyard_api.reasons import Reason
-from sandyard_api.wire import Outcome, RunResult
+from sandyard_api.wire import Outcome, RunResult, RunStatus
 from sandyard_operator.decide.pod import PodPhase, PodView
 
 DID_NOT_RUN: Final = "The script did not run."
@@ -38,6 +38,15 @@ class End:
 
     reason: Reason
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A run that ended, as the agent of its pod told it."""
+
+    state: RunStatus
+    result: RunResult
+    pod: PodView
 
 
 def pod_deleted(pod: PodView | None) -> End:

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Final
 
 from sandyard_api.reasons import Reason
-from sandyard_api.wire import InstallStatus, RunStatus
-from sandyard_operator.decide.ends import End
+from sandyard_api.wire import InstallStatus
+from sandyard_operator.decide.ends import End, Ran
 from sandyard_operator.decide.facts import Observed
 from sandyard_operator.decide.plan import Emit, Plan, StatusStep, WriteStatus
 from sandyard_operator.decide.status import dump, finished
@@ -18,7 +18,7 @@ def finish(
     now: datetime,
     end: End,
     *,
-    ran: RunStatus | None = None,
+    ran: Ran | None = None,
     installed: InstallStatus | None = None,
 ) -> Plan:
     """Write the end; where the API server refused it as it was, without what the run left."""

@@ -24,11 +24,16 @@ def missing_isolation(observed: Observed, view: AgentView) -> End | None:
         return _unavailable(f"egress needs Landlock ABI {EGRESS_LANDLOCK_ABI}, the node has {there.landlock_abi}")
     if spec.user_namespaces is UserNamespaces.REQUIRED and not there.user_namespace:
         return _unavailable("the pod has no user namespace")
-    required = IsolationFeature.NETWORK_POLICY in spec.isolation.require
-    if required and view.foreign_policies:
+    if needs_policies(observed) and view.foreign_policies:
         named = ", ".join(view.foreign_policies)
         return _unavailable(f"NetworkPolicy {named} opens the pod beyond what the class allows; remove it")
     return None
+
+
+def needs_policies(observed: Observed) -> bool:
+    """Tell whether policies of others that open the pod forbid the start."""
+    sandbox_class = observed.sandbox_class
+    return sandbox_class is None or IsolationFeature.NETWORK_POLICY in sandbox_class.spec.isolation.require
 
 
 def _unavailable(what: str) -> End:

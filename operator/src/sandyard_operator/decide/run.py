@@ -14,6 +14,7 @@ from sandyard_operator.decide.ends import (
     DID_NOT_RUN,
     MAY_HAVE_RUN,
     End,
+    Ran,
     pod_deleted,
     pod_loss,
     run_end,
@@ -101,7 +102,7 @@ def _finished(case: _Case, state: RunStatus, result: RunResult) -> Plan:
     elif result.outcome is Outcome.CANCELLED and not case.observed.task.spec.cancel:
         overrun = case.view.cancel_at is not None
         end = _overrun(case.observed) if overrun else pod_loss(case.pod) or end
-    return finish(case.observed, case.now, end, ran=state)
+    return finish(case.observed, case.now, end, ran=Ran(state=state, result=result, pod=case.pod))
 
 
 def _may_have_run(loss: End) -> End:

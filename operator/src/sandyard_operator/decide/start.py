@@ -22,7 +22,7 @@ from sandyard_operator.decide.ends import (
 from sandyard_operator.decide.facts import AgentView, Observed, Refusal
 from sandyard_operator.decide.finish import finish
 from sandyard_operator.decide.install import install
-from sandyard_operator.decide.isolation import missing_isolation
+from sandyard_operator.decide.isolation import missing_isolation, needs_policies
 from sandyard_operator.decide.judge import Accepted, NeedsInputs, NeedsNamespace, Rejected
 from sandyard_operator.decide.plan import (
     AskRequirements,
@@ -177,6 +177,6 @@ def _prepare(observed: Observed, accepted: Accepted, pod: PodView, view: AgentVi
         plan = install(observed, accepted, pod, view, now)
         if plan is not None:
             return plan
-    if view.foreign_policies is None:
+    if view.foreign_policies is None and needs_policies(observed):
         return Plan(actions=(CheckPolicies(pod),))
     return Plan(actions=(WriteStatus(StatusStep.CLAIM, dump(claimed(observed, accepted, pod, view, now))),))

@@ -24,11 +24,11 @@ from sandyard_api.task_status import (
     TaskStatus,
     Timings,
 )
-from sandyard_api.wire import InstallStatus, RunResult, RunStatus
+from sandyard_api.wire import InstallStatus, RunResult
 from sandyard_api.wire import Isolation as ToldIsolation
 from sandyard_api.wire import Package as ToldPackage
 from sandyard_api.wire import Stream as ToldStream
-from sandyard_operator.decide.ends import End
+from sandyard_operator.decide.ends import End, Ran
 from sandyard_operator.decide.facts import AgentView, Observed
 from sandyard_operator.decide.judge import Accepted, Rejected
 from sandyard_operator.decide.pod import PodView
@@ -128,7 +128,7 @@ def finished(
     now: datetime,
     end: End,
     *,
-    ran: RunStatus | None,
+    ran: Ran | None,
     installed: InstallStatus | None,
 ) -> TaskStatus:
     """Tell the end (W2). It is never changed after."""
@@ -146,8 +146,8 @@ def finished(
         "completion_time": now,
         "timings": _final_timings(observed, status, ran, now),
     }
-    if ran is not None and ran.result is not None:
-        changes |= {"result": _result(ran.result)} | _seen_at_the_end(observed, status, ran, ran.result)
+    if ran is not None:
+        changes |= _told_at_the_end(status, ran)
     if installed is not None:
         text = installed.stderr[-STREAM_CHARACTERS:]
         changes["result"] = TaskResult(stderr=Stream(text=text, bytes=len(text.encode())))
@@ -207,10 +207,10 @@ def _timings(status: TaskStatus, view: AgentView, now: datetime) -> Timings:
     return timings.model_copy(update=changes)
 
 
-def _final_timings(observed: Observed, status: TaskStatus, ran: RunStatus | None, now: datetime) -> Timings:
+def _final_timings(observed: Observed, status: TaskStatus, ran: Ran | None, now: datetime) -> Timings:
     timings = status.timings or Timings()
     changes = {}
-    if ran is not None and ran.result is not None:
+    if ran is not None:
         changes["run_milliseconds"] = max(0, ran.result.run_milliseconds)
     timings = timings.model_copy(update=changes)
     parts = (
@@ -233,16 +233,16 @@ def _milliseconds(since: datetime, until: datetime) -> int:
     return max(0, round((until - since).total_seconds() * MILLISECONDS))
 
 
-def _seen_at_the_end(observed: Observed, status: TaskStatus, ran: RunStatus, result: RunResult) -> dict[str, Any]:
-    """Return what only the end tells: the image as resolved, what was in force, late warnings."""
-    pod = None if status.run is None else observed.pod_with(status.run.pod_uid)
-    warnings = (*status.warnings, *(text[:SENTENCE_CHARACTERS] for text in result.warnings))
-    changes: dict[str, Any] = {"warnings": warnings[:WARNINGS]}
-    if pod is not None:
-        changes["image"] = pod.image or status.image
-        changes["node_name"] = pod.node_name or status.node_name
-        changes["isolation"] = _isolation(ran.isolation, pod)
-    return changes
+def _told_at_the_end(status: TaskStatus, ran: Ran) -> dict[str, Any]:
+    """Return what only the end tells: the result, the image as resolved, what was in force, late warnings."""
+    warnings = (*status.warnings, *(text[:SENTENCE_CHARACTERS] for text in ran.result.warnings))
+    return {
+        "result": _result(ran.result),
+        "warnings": warnings[:WARNINGS],
+        "image": ran.pod.image or status.image,
+        "node_name": ran.pod.node_name or status.node_name,
+        "isolation": _isolation(ran.state.isolation, ran.pod),
+    }
 
 
 def _result(result: RunResult) -> TaskResult:

@@ -51,16 +51,15 @@ class Amounts:
 def amounts(spec: TaskSpec, sandbox_class: SandboxClass) -> Amounts:
     """Return the task's amounts, else the class's; of those no request is above its limit."""
     asked, given = spec.resources or Resources(), sandbox_class.spec.resources.default
-    limits, requests = {}, {}
-    for name in NAMES:
-        limit = (asked.limits and asked.limits.get(name)) or given.limits.get(name)
+    limits = {
+        name: limit for name in NAMES if (limit := (asked.limits and asked.limits.get(name)) or given.limits.get(name))
+    }
+    requests = {}
+    for name, limit in limits.items():
         own = asked.requests and asked.requests.get(name)
         request = own or given.requests.get(name)
-        if limit:
-            limits[name] = limit
         if request:
-            fits = own or not limit or parse(request) <= parse(limit)
-            requests[name] = request if fits else limits[name]
+            requests[name] = request if own or parse(request) <= parse(limit) else limit
     return Amounts(requests=requests, limits=limits)
 
 
