@@ -4,6 +4,8 @@ Everything here is a constant with its meaning; nothing is computed. A change he
 contract between the operator, the images, the runtime and the chart.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 GROUP: Final = "sandyard.dev"
@@ -68,3 +70,7 @@ POLICY_EGRESS_PREFIX: Final = "sandyard-egress-"  # + task uid
 # Objects of ours in the operator's namespace.
 SECRET_AUTHORITY: Final = "sandyard-authority"  # noqa: S105 - a name: CA and signing root
 LEASE_NAME: Final = "sandyard-operator"
+OPERATOR_NAME: Final = "sandyard-operator"  # its Deployment and service account, as the chart names them
+OPERATOR_LABELS: Final[Mapping[str, str]] = MappingProxyType(  # of the operator's own pods
+    {"app.kubernetes.io/name": "sandyard", "app.kubernetes.io/component": "operator"}
+)
