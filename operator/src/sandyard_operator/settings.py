@@ -54,7 +54,5 @@ def _choice(environ: Mapping[str, str], name: str, *, default: str, among: tuple
 def _number(environ: Mapping[str, str], name: str, *, default: int, within: range) -> int:
     text = environ.get(name) or str(default)
     if not text.isdecimal() or int(text) not in within:
-        raise SettingsError(
-            f"{name} is {text!r}; it must be a number from {within.start} to {within.stop - 1}"
-        )
+        raise SettingsError(f"{name} is {text!r}; it must be a number from {within.start} to {within.stop - 1}")
     return int(text)

@@ -99,9 +99,7 @@ class Cache(Generic[K, T]):
             present.add(self._identify(value).uid)
             self.store(value)
         missed = [
-            entry
-            for entry in self._entries.values()
-            if entry.serial <= since and entry.identity.uid not in present
+            entry for entry in self._entries.values() if entry.serial <= since and entry.identity.uid not in present
         ]
         for entry in missed:
             self._bury(entry)

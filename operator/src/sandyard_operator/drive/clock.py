@@ -16,9 +16,7 @@ SLEW: Final = 0.1  # a second of correction takes ten: never backwards, never a 
 class SteadyClock:
     """Wall time for stamps, monotonic time for waiting."""
 
-    def __init__(
-        self, *, wall: Callable[[], float] = time, monotonic: Callable[[], float] = monotonic
-    ) -> None:
+    def __init__(self, *, wall: Callable[[], float] = time, monotonic: Callable[[], float] = monotonic) -> None:
         self._wall = wall
         self.monotonic = monotonic
         self._last = monotonic()
