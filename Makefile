@@ -25,6 +25,9 @@ test: setup ## everything up, then all tests
 check: setup ## style, types, import rules, unit tests: no cluster needed
 	@PYTHONPATH=dev $(PY) -m yard.check
 
+chart: setup ## lint the chart with every known set of values and package it into dist/
+	@PYTHONPATH=dev $(PY) -m yard.chart
+
 deploy: setup ## the private index and the chart into the cluster that is up
 	@PYTHONPATH=dev $(PY) -m yard.bring_up deploy
 
