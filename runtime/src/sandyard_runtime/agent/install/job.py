@@ -179,6 +179,7 @@ class _Attempt:
             installer = await Installer.launch(self._plan(*credentials))
             note_installer(gone=False)
             try:
+                self._write_inputs()  # while the installer starts
                 locked = await self._watched(self._drive(installer))
             finally:
                 await asyncio.shield(installer.end())
@@ -195,13 +196,16 @@ class _Attempt:
         shutil.rmtree(places.staging, ignore_errors=True)
         for directory in (places.staging, places.new_site, places.stubs):
             directory.mkdir()
-        self._image.write_stubs(places.stubs)
-        places.lock.write_text(preferences(self._image.packages))
-        places.requirements.write_text("\n".join(self._request.requirements) + "\n")
         return (
             _secret(places.secret / "netrc", index.netrc),
             _secret(places.secret / "authority.pem", index.ca_bundle),
         )
+
+    def _write_inputs(self) -> None:
+        places = self._places
+        self._image.write_stubs(places.stubs)
+        places.lock.write_text(preferences(self._image.packages))
+        places.requirements.write_text("\n".join(self._request.requirements) + "\n")
 
     def _plan(self, netrc: Path | None, authority: Path | None) -> Plan:
         settings, places = self._settings, self._places

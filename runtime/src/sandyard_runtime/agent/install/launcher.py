@@ -15,7 +15,7 @@ def main() -> None:
     sys.path.insert(0, plan["source"])
     from sandyard_runtime.agent.install.confine import confine
 
-    confine(readable=plan["readable"], writable=plan["writable"], max_file_bytes=plan["max_file_bytes"])
+    confine(readable=tuple(plan["readable"]), writable=tuple(plan["writable"]), max_file_bytes=plan["max_file_bytes"])
     for command in plan["commands"]:
         if not sys.stdin.readline():
             return
