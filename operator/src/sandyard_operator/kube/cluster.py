@@ -122,7 +122,7 @@ class KubeCluster:
         return None if encoded is None else b64decode(encoded)
 
     async def write_task_status(self, task: SandboxTask, status: Mapping[str, Any]) -> SandboxTask:
-        """Compare-and-swap the whole status on uid and resourceVersion; returns what was stored."""
+        """Compare-and-swap the whole status on its resourceVersion; returns what was stored."""
         return _parsed(SandboxTask, await self._write_status(TASKS, task, status))
 
     async def write_class_status(self, sandbox_class: SandboxClass, status: Mapping[str, Any]) -> None:
@@ -168,12 +168,8 @@ class KubeCluster:
         return pod
 
     async def set_network(self, pod: PodView, network: str) -> PodView:
-        """Flip the network label, compared on uid and resourceVersion."""
-        metadata = {
-            "uid": pod.uid,
-            "resourceVersion": pod.resource_version,
-            "labels": {names.LABEL_NETWORK: network},
-        }
+        """Flip the network label, compared on resourceVersion."""
+        metadata = {"resourceVersion": pod.resource_version, "labels": {names.LABEL_NETWORK: network}}
         self._lead()
         path = PODS.path(namespace=pod.namespace, name=pod.name)
         return self._reader.read(await self._client.merge(path, {"metadata": metadata}))
@@ -241,7 +237,8 @@ class KubeCluster:
             before = stored.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         path = resource.path(namespace=metadata.namespace, name=metadata.name, subresource="status")
         body = {
-            "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
+            # No two objects share a resourceVersion, so it stands for the uid as well.
+            "metadata": {"resourceVersion": metadata.resource_version},
             "status": merge_patch(before, status),
         }
         self._lead()

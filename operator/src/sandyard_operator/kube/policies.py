@@ -31,7 +31,7 @@ class Neighbours:
     """Who may reach an agent, and where the cluster's DNS is."""
 
     namespace: str  # the operator's
-    operator_labels: Mapping[str, str]
+    operator_labels: Mapping[str, str] = field(default_factory=lambda: names.OPERATOR_LABELS)
     operator_cidrs: tuple[str, ...] = ()  # of an operator outside the cluster
     dns_namespace: str = "kube-system"
 

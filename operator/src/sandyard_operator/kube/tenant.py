@@ -17,6 +17,7 @@ from sandyard_api.task import SandboxTask
 from sandyard_operator.kube import policies
 from sandyard_operator.kube.authority import Authority, KeyPair, agent_name
 from sandyard_operator.kube.client import Client
+from sandyard_operator.kube.merge import merge_patch
 from sandyard_operator.kube.pods import owner_of
 from sandyard_operator.kube.policies import KIND, ClusterRanges, Neighbours
 from sandyard_operator.kube.resource import POLICIES, SECRETS
@@ -101,11 +102,12 @@ class Tenants:
             return
         path = POLICIES.path(namespace=namespace, name=name)
         try:
-            there: Any = (await self._client.get(path)).get("spec")
+            there = await self._client.get(path)
         except NotFoundError:
-            there = None
-        if there != spec:
             await self._client.apply(path, _policy(namespace, name, spec, owner=owner))
+        else:
+            if there["spec"] != spec:  # applying would leave in place what somebody else added
+                await self._client.merge(path, {"spec": merge_patch(there["spec"], spec)})
         self._policies[(namespace, name)] = (spec, self._monotonic() + SEEN_SECONDS)
 
     async def _ensure_secret(self, namespace: str) -> None:

@@ -1,0 +1,73 @@
+"""Reads on a real API server: whole lists, values of ConfigMaps and Secrets, objects that are not there."""
+
+from base64 import b64encode
+
+import pytest
+
+from harness.api_faults import FaultyApi, answer
+from harness.control_plane import ControlPlane
+from harness.kube_room import Room, new_task
+from sandyard_api.sandbox_class import SandboxClass
+from sandyard_operator.kube import client as client_room
+from sandyard_operator.ports import NotFoundError, UnavailableError
+
+
+async def test_list_goes_over_pages(room: Room, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_room, "PAGE_OBJECTS", 2)
+    made = {(await new_task(room, namespace)).metadata.name for _ in range(5)}
+    found = [t.metadata.name for t in await room.cluster.list_tasks() if t.metadata.namespace == namespace]
+    assert sorted(found) == sorted(made)
+
+
+async def test_list_that_breaks_half_way_is_no_list(
+    room: Room, shaky: Room, api: FaultyApi, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_room, "PAGE_OBJECTS", 1)
+    for _ in range(2):
+        await new_task(room, namespace)
+    api.next(answer(410, "Expired"), verb="GET", path="continue=")  # type: ignore[arg-type]
+    with pytest.raises(UnavailableError):
+        await shaky.cluster.list_tasks()
+
+
+async def test_config_map_values_are_bytes(room: Room, plane: ControlPlane, namespace: str) -> None:
+    body = {
+        "metadata": {"name": "inputs"},
+        "data": {"text": "grün\n"},
+        "binaryData": {"bytes": b64encode(b"\xff\x00").decode()},
+    }
+    assert plane.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", body).is_success
+    assert await room.cluster.config_map_value(namespace, "inputs", "text") == "grün\n".encode()
+    assert await room.cluster.config_map_value(namespace, "inputs", "bytes") == b"\xff\x00"
+    assert await room.cluster.config_map_value(namespace, "inputs", "other") is None
+    assert await room.cluster.config_map_value(namespace, "other", "text") is None
+
+
+async def test_secret_values_are_bytes(room: Room, plane: ControlPlane, namespace: str) -> None:
+    body = {"metadata": {"name": "s"}, "data": {"k": b64encode(b"\xff").decode()}}
+    assert plane.request("POST", f"/api/v1/namespaces/{namespace}/secrets", body).is_success
+    assert await room.cluster.secret_value(namespace, "s", "k") == b"\xff"
+    assert await room.cluster.secret_value(namespace, "s", "x") is None
+    assert await room.cluster.secret_value(namespace, "x", "k") is None
+
+
+async def test_absent_objects_are_none(room: Room, namespace: str) -> None:
+    assert await room.cluster.get_task(namespace, "absent") is None
+    assert await room.cluster.get_pod(namespace, "absent") is None
+    assert await room.cluster.get_class("absent") is None
+    with pytest.raises(NotFoundError):
+        await room.cluster.namespace_labels("absent")
+
+
+async def test_class_and_labels_are_read(room: Room, namespace: str, sandbox_class: SandboxClass) -> None:
+    assert await room.cluster.get_class(sandbox_class.metadata.name) == sandbox_class
+    assert sandbox_class in await room.cluster.list_classes()
+    assert (await room.cluster.namespace_labels(namespace))["kubernetes.io/metadata.name"] == namespace
+
+
+async def test_class_status_is_swapped(room: Room, sandbox_class: SandboxClass) -> None:
+    await room.cluster.write_class_status(sandbox_class, {"python": "3.13.5", "observedGeneration": 1})
+    stored = await room.cluster.get_class(sandbox_class.metadata.name)
+    assert stored is not None
+    assert stored.status is not None
+    assert stored.status.python == "3.13.5"
