@@ -243,6 +243,7 @@ class Simulation(SimulatedAgents):
             uid=uid,
             resource_version=self._next_version(),
             owner_uid=task.metadata.uid,
+            owner_name=task.metadata.name,
             attempt=attempt,
             signed=True,
             created_at=self.time.now(),

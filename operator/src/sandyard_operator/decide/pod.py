@@ -53,6 +53,7 @@ class PodView:
     node_name: str = ""
     ip: str = ""
     image: str = ""  # of the runner, as the node resolved it where known
+    owner_name: str = ""
     user_namespace: bool = False
     runtime_class: str = ""
     scheduled: bool = False

@@ -47,7 +47,7 @@ class PodReader:
         """Return the pod."""
         metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
         labels = metadata.get("labels") or {}
-        owner_uid, attempt = _owner(metadata), _attempt(metadata["name"])
+        (owner_uid, owner_name), attempt = _owner(metadata), _attempt(metadata["name"])
         conditions = {c["type"]: c for c in status.get("conditions") or ()}
         containers = {c["name"]: c for c in status.get("containerStatuses") or ()}
         disruption = conditions.get("DisruptionTarget", {}).get("reason", "")
@@ -57,6 +57,7 @@ class PodReader:
             uid=metadata["uid"],
             resource_version=metadata["resourceVersion"],
             owner_uid=owner_uid,
+            owner_name=owner_name,
             attempt=attempt,
             signed=bool(owner_uid)
             and attempt > 0
@@ -83,14 +84,14 @@ class PodReader:
         )
 
 
-def _owner(metadata: Raw) -> str:
-    """Return the uid of the SandboxTask that controls an object."""
+def _owner(metadata: Raw) -> tuple[str, str]:
+    """Return uid and name of the SandboxTask that controls an object."""
     references: Iterable[Raw] = metadata.get("ownerReferences") or ()
     for reference in references:
         ours = reference["apiVersion"].partition("/")[0] == names.GROUP and reference["kind"] == TASK_KIND
         if ours and reference.get("controller"):
-            return str(reference["uid"])
-    return ""
+            return str(reference["uid"]), str(reference["name"])
+    return "", ""
 
 
 def _attempt(name: str) -> int:

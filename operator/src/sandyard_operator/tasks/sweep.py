@@ -8,7 +8,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from sandyard_operator.ports import Cluster, PortError
+from sandyard_operator.decide.pod import PodView
+from sandyard_operator.ports import Cluster, PortError, RefusedError
 from sandyard_operator.tasks.conductor import Conductor
 
 PERIOD_SECONDS: Final = 60.0  # a lost event is made good within 75 s
@@ -74,5 +75,14 @@ class Sweep:
         for pod in self._conductor.world.orphans():
             if not self._conductor.may_act:
                 return
-            logger.warning("deleting pod %s: its task is gone", pod.name, extra={"namespace": pod.namespace})
-            await self._cluster.delete_pod(pod)
+            if await self._is_orphan(pod):
+                logger.warning("deleting a pod whose task is gone", extra={"namespace": pod.namespace, "pod": pod.name})
+                await self._cluster.delete_pod(pod)
+
+    async def _is_orphan(self, pod: PodView) -> bool:
+        """Ask for its task by name: a list leaves out what this version of the operator cannot read."""
+        try:
+            task = await self._cluster.get_task(pod.namespace, pod.owner_name)
+        except RefusedError:
+            return False
+        return task is None or task.metadata.uid != pod.owner_uid
