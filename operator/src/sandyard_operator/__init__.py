@@ -1,0 +1,1 @@
+"""The operator: watches SandboxTasks and carries each through, once."""

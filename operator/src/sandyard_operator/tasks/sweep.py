@@ -33,8 +33,9 @@ class Sweep:
         self._cluster = cluster
         self._conductor = conductor
         self._monotonic = monotonic
-        self._next = monotonic() + PERIOD_SECONDS
+        self._next = monotonic()
         self._period = PERIOD_SECONDS
+        self.complete = False  # everything was read once
 
     @property
     def overdue_seconds(self) -> float:
@@ -68,6 +69,7 @@ class Sweep:
             logger.warning("%d deletions had gone unnoticed", missed)
         self._period = max(PERIOD_SECONDS, (self._monotonic() - began) / SHARE)
         self._next = self._monotonic() + self._period
+        self.complete = True
         self._conductor.look_at_all()
         await self._delete_orphans()
 

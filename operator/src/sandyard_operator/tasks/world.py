@@ -4,11 +4,12 @@ Fed by watch events, by the answers to own writes and by full lists. Tells which
 decides nothing.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
 
+from sandyard_api.reasons import TaskPhase
 from sandyard_api.sandbox_class import SandboxClass
 from sandyard_api.task import SandboxTask
 from sandyard_operator.decide.pod import PodView
@@ -17,6 +18,7 @@ from sandyard_operator.drive.cache import Cache, Identity
 from sandyard_operator.ports import Change, Key
 from sandyard_operator.tasks.places import Places, bucket_of, key_of
 
+Phases: TypeAlias = Counter[TaskPhase]
 LearnedAt: TypeAlias = dict[tuple[str, int], datetime]  # class uid and generation: status last written
 
 
@@ -51,6 +53,7 @@ class World:
         self.classes: Cache[str, SandboxClass] = Cache(_identify_class)
         self.places = Places(has_pod=lambda uid: bool(self._pods.get(uid)))
         self.learned: LearnedAt = {}
+        self.phases: Phases = Counter()
         self._keys: dict[str, Key] = {}  # of known tasks, by uid
         self._pods: defaultdict[str, dict[str, PodView]] = defaultdict(dict)  # ours, by owner uid, then uid
         self.tasks.listen(self._task_changed)
@@ -99,6 +102,8 @@ class World:
 
     def _task_changed(self, old: SandboxTask | None, new: SandboxTask | None) -> None:
         self.places.change(old, new)
+        self._count(old, -1)
+        self._count(new, +1)
         if new is not None:
             key = key_of(new)
             self._keys[key.uid] = key
@@ -112,6 +117,10 @@ class World:
             if standing_of(old) is Standing.ADMITTED:
                 for waiting in self.places.held_up(old.metadata.namespace):
                     self._concerned(waiting)
+
+    def _count(self, task: SandboxTask | None, by: int) -> None:
+        if task is not None and task.status is not None and task.status.phase is not None:
+            self.phases[task.status.phase] += by
 
     def _wake_next(self, task: SandboxTask) -> None:
         """Ask for those whose turn it may be now."""
