@@ -41,16 +41,11 @@ def make_wheel(  # noqa: PLR0913 - a wheel has these parts
     metadata += "".join(f"Requires-Dist: {each}\n" for each in requires)
     if requires_python:
         metadata += f"Requires-Python: {requires_python}\n"
-    content = dict(
-        files if files is not None else {f"{name}/__init__.py": f"version = {version!r}\n".encode()}
-    )
+    content = dict(files if files is not None else {f"{name}/__init__.py": f"version = {version!r}\n".encode()})
     content[f"{info}/METADATA"] = metadata.encode()
-    content[f"{info}/WHEEL"] = (
-        f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n".encode()
-    )
+    content[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n".encode()
     lines = [
-        (record or {}).get(path) or f"{path},sha256={_record_digest(data)},{len(data)}"
-        for path, data in content.items()
+        (record or {}).get(path) or f"{path},sha256={record_digest(data)},{len(data)}" for path, data in content.items()
     ]
     content |= unlisted or {}
     content[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""]).encode()
@@ -153,5 +148,6 @@ def wait_for_port(port: int) -> None:
             return
 
 
-def _record_digest(data: bytes) -> str:
+def record_digest(data: bytes) -> str:
+    """Return a hash as a RECORD holds it."""
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

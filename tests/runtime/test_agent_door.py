@@ -5,6 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ def test_health_needs_no_token(agent: AgentProcess) -> None:
     assert agent.send("GET", wire.PATH_HEALTH, headers={}).status == 200
 
 
+def test_the_version_is_the_products(agent: AgentProcess) -> None:
+    assert agent.call("GET", wire.PATH_STATUS).json()["version"] == version("sandyard")
+
+
 def test_every_answer_carries_nonce_pod_and_clock(agent: AgentProcess) -> None:
     headers = agent.headers("GET", wire.PATH_STATUS)
     for sent in (headers, {wire.HEADER_NONCE: "n"}):
@@ -37,9 +42,7 @@ def test_every_answer_carries_nonce_pod_and_clock(agent: AgentProcess) -> None:
         assert abs(float(answer.headers[wire.HEADER_TIME]) - time.time()) < 5
 
 
-@pytest.mark.parametrize(
-    "path", [wire.PATH_STATUS, wire.PATH_BUNDLE, f"{wire.PATH_RUNS}/x", "/", "/etc/passwd"]
-)
+@pytest.mark.parametrize("path", [wire.PATH_STATUS, wire.PATH_BUNDLE, f"{wire.PATH_RUNS}/x", "/", "/etc/passwd"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_a_stranger_learns_nothing(agent: AgentProcess, method: str, path: str) -> None:
     answer = agent.send(method, path, headers={})
@@ -136,18 +139,14 @@ def test_a_bundle_that_lies_is_refused(agent: AgentProcess, spoil: object, messa
     assert message in answer.json()["message"]
 
 
-@pytest.mark.parametrize(
-    "path", ["../a", "/a", "a/../b", "a//b", "./a", "", ".", "a\nb", "a\x00b", "a" * 4097]
-)
+@pytest.mark.parametrize("path", ["../a", "/a", "a/../b", "a//b", "./a", "", ".", "a\nb", "a\x00b", "a" * 4097])
 def test_a_file_that_leaves_the_workspace_is_refused(agent: AgentProcess, path: str) -> None:
     answer = agent.call("POST", wire.PATH_BUNDLE, make_bundle(path).encode())
     assert (answer.status, answer.json()["code"]) == (400, "BadRequest")
 
 
 def make_bundle(*paths: str) -> wire.Bundle:
-    limits = wire.RunLimits(
-        stdout_bytes=1, stderr_bytes=1, artifact_bytes=1, disk_bytes=1, open_files=1, processes=1
-    )
+    limits = wire.RunLimits(stdout_bytes=1, stderr_bytes=1, artifact_bytes=1, disk_bytes=1, open_files=1, processes=1)
     blobs = (b"code", *(b"file" for _ in paths))
     parts = [wire.part_of(wire.PartKind.CODE, blobs[0])]
     parts += [wire.part_of(wire.PartKind.FILE, b"file", path=path) for path in paths]
@@ -179,9 +178,7 @@ def test_one_connection_carries_many_requests(agent: AgentProcess) -> None:
             assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize(
-    "junk", [b"\x00\x01\x02\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"A" * 20000, b"GET /\r\n\r\n"]
-)
+@pytest.mark.parametrize("junk", [b"\x00\x01\x02\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"A" * 20000, b"GET /\r\n\r\n"])
 def test_what_is_not_http_is_turned_away(agent: AgentProcess, junk: bytes) -> None:
     with agent.connect() as connection:
         connection.sendall(junk)
