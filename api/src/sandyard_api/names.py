@@ -11,7 +11,6 @@ from typing import Final
 GROUP: Final = "sandyard.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
-PRODUCT_VERSION: Final = "0.1.0"  # as in pyproject.toml; asking the installation costs an agent's start 10 ms
 
 # Labels and annotations on pods and policies the operator owns. Only the operator may set this prefix.
 LABEL_PREFIX: Final = "sandyard.dev/"

@@ -11,6 +11,7 @@ import socket
 import ssl
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ class Agent:
         await self.changes.until(lambda: supervisor.phase is not SupervisorPhase.STARTING, seconds=seconds)
         found = AgentStatus(
             pod_uid=self.settings.pod_uid,
-            version=names.PRODUCT_VERSION,
+            version=version("sandyard"),
             python=supervisor.python,
             supervisor=supervisor.phase,
             isolation=supervisor.isolation,
