@@ -36,6 +36,7 @@ __all__ = [
     "ChangeFeed",
     "Cluster",
     "ConflictError",
+    "ForbiddenError",
     "ForeignPolicy",
     "Key",
     "NotFoundError",
@@ -93,6 +94,10 @@ class UnavailableError(PortError):
     def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ForbiddenError(UnavailableError):
+    """The operator itself lacks the right: nothing was done, and an administrator may grant it."""
 
 
 class AgentUnreachableError(PortError):

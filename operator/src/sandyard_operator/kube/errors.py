@@ -13,6 +13,7 @@ from sandyard_api.quantity import parse
 from sandyard_operator.ports import (
     AlreadyExistsError,
     ConflictError,
+    ForbiddenError,
     NotFoundError,
     PortError,
     RefusalKind,
@@ -24,6 +25,7 @@ from sandyard_operator.ports import (
 QUOTA: Final = re.compile(r"exceeded quota: [^,]+, requested: (.*), used: .*, limited: (.*)$", re.DOTALL)
 UNAUTHORISED: Final = re.compile(r'User "[^"]*" cannot \w+ resource')  # RBAC's own words
 NAMESPACE_ENDING: Final = "NamespaceTerminating"
+NAMESPACE_BEGINNING: Final = "error looking up service account"  # a new namespace gets it a moment later
 MESSAGE_CHARACTERS: Final = 1024
 MISDIRECTED_SECONDS: Final = 5.0  # an administrator has to act; asking faster does not help
 
@@ -64,7 +66,9 @@ def _forbidden(message: str, details: Mapping[str, Any]) -> PortError:
         alone = _exceeds(quota[1], quota[2])
         return RefusedError(RefusalKind.QUOTA_TOO_SMALL if alone else RefusalKind.QUOTA_TAKEN, message)
     if UNAUTHORISED.search(message):
-        return UnavailableError(f"the operator lacks a right: {message}", retry_after=MISDIRECTED_SECONDS)
+        return ForbiddenError(f"the operator lacks a right: {message}", retry_after=MISDIRECTED_SECONDS)
+    if NAMESPACE_BEGINNING in message:
+        return UnavailableError(message)
     return RefusedError(RefusalKind.ADMISSION, message)
 
 

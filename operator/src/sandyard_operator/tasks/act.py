@@ -22,6 +22,7 @@ from sandyard_operator.ports import (
     AlreadyExistsError,
     Cluster,
     ConflictError,
+    ForbiddenError,
     Key,
     NotFoundError,
     PortError,
@@ -139,7 +140,7 @@ class Actor:
             if ref.source is Source.SECRET:
                 return await self._cluster.secret_value(namespace, ref.name, ref.key)
             return await self._cluster.config_map_value(namespace, ref.name, ref.key)
-        except RefusedError:  # without operator.allowSecretEnv no Secret may be read
+        except ForbiddenError:  # without operator.allowSecretEnv no Secret may be read
             return None
 
     async def _write_status(self, subject: Subject, step: StatusStep, status: Mapping[str, Any]) -> None:
