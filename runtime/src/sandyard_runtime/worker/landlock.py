@@ -14,19 +14,20 @@ from sandyard_runtime.worker import syscalls
 VERSION_FLAG: Final = 1
 RULE_PATH_BENEATH: Final = 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
-ALL_BY_ABI: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 TRUNCATE: Final = 1 << 14  # since ABI 3
-NET_BOTH: Final = 3  # bind and connect TCP, since ABI 4
-SCOPE_BOTH: Final = 3  # abstract Unix sockets and signals, since ABI 6
+ALL_BY_ABI: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
+NET_BOTH: Final = 3  # bind and connect TCP
+SCOPE_SIGNALS: Final = 2
+SCOPE_BOTH: Final = 3  # signals, and abstract Unix sockets
 NET_ABI: Final = 4
 SCOPE_ABI: Final = 6
 
 READABLE: Final = (
     "/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/localtime", "/etc/timezone",
-    "/etc/mime.types", "/etc/fonts", "/etc/ssl", "/etc/ca-certificates", "/etc/alternatives", "/etc/python3.13",
-    "/etc/nsswitch.conf", "/etc/hosts", "/etc/resolv.conf", "/opt/sandyard/site", "/sandyard/packages",
-    "/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup",
+    "/etc/mime.types", "/etc/fonts", "/etc/ssl", "/etc/alternatives", "/etc/python3.13", "/etc/matplotlibrc",
+    "/opt/sandyard/site", "/sandyard/packages", "/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup",
 )  # fmt: skip
+READABLE_WITH_EGRESS: Final = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/gai.conf", "/etc/services")
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 WRITABLE: Final = ("/workspace", "/tmp", "/dev/shm")  # noqa: S108 - mounts of the runner's own
 
@@ -63,7 +64,7 @@ def restrict(*, egress: bool, writable: tuple[str, ...] = WRITABLE, readable: tu
     size = 8 * (3 if version >= SCOPE_ABI else 2 if version >= NET_ABI else 1)
     descriptor = syscalls.call(syscalls.LANDLOCK_CREATE_RULESET, ctypes.byref(ruleset), size, 0)
     try:
-        for path in readable:
+        for path in (*readable, *(READABLE_WITH_EGRESS if egress else ())):
             _allow(descriptor, path, EXECUTE | READ_FILE | READ_DIR)
         for path in DEVICES:
             _allow(descriptor, path, READ_FILE | WRITE_FILE | (TRUNCATE & everything))
@@ -73,6 +74,18 @@ def restrict(*, egress: bool, writable: tuple[str, ...] = WRITABLE, readable: tu
     finally:
         os.close(descriptor)
     return version
+
+
+def scope_signals() -> None:
+    """Open a scope below the present one: its processes signal only each other. Nothing before ABI 6."""
+    if abi() < SCOPE_ABI:
+        return
+    ruleset = _Ruleset(0, 0, SCOPE_SIGNALS)
+    descriptor = syscalls.call(syscalls.LANDLOCK_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0)
+    try:
+        syscalls.call(syscalls.LANDLOCK_RESTRICT_SELF, descriptor, 0)
+    finally:
+        os.close(descriptor)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
