@@ -2,55 +2,75 @@
 
 import os
 import socket
+import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sandyard_runtime.supervisor.link import Link
+from sandyard_runtime.supervisor.streams import Pipes
+from sandyard_runtime.worker import order as orders
 from sandyard_runtime.worker import template
 
-OPEN_FILES: Final = 4096  # PID 1 never has a descriptor above
+LOCKDOWN_SECONDS: Final = 20.0  # a starved node's, not what it takes
+
+
+class NotStartedError(Exception):
+    """No user byte ran; says as which outcome that is told."""
+
+    def __init__(self, outcome: str, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A locked process that waits to fork a run; ``isolation`` is what it found in force."""
+    """A locked process that waits to fork a run, and what it found in force."""
 
-    pid: int
     control: socket.socket
     isolation: dict[str, Any]
-    egress: bool
-
-
-class ChildDone(BaseException):
-    """Carries a child's exit code up to the interpreter's own end."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 def start_template(link: Link, *, egress: bool) -> Template:
-    """Fork a template and wait until it has locked itself down; raises OSError with why it could not."""
-    ours, theirs = socket.socketpair()
-    pid = os.fork()
-    if pid == 0:
-        ours.close()
+    """Fork a template and wait until it has locked itself down; raises NotStartedError."""
+    try:
+        ours, theirs = socket.socketpair()
+        child = os.fork()
+    except OSError as error:
+        raise NotStartedError("startFailed", f"no template could be forked: {error.strerror}") from error
+    if child == 0:
         link.connection.detach()
         os.closerange(3, theirs.fileno())
-        os.closerange(theirs.fileno() + 1, OPEN_FILES)
-        raise ChildDone(template.main(theirs, egress=egress))
+        os.closerange(theirs.fileno() + 1, template.OPEN_FILES)
+        sys.exit(template.main(theirs, egress=egress))
     theirs.close()
-    answer = template.read_answer(ours)
-    if "error" in answer or not answer:
-        ours.close()
-        raise OSError(answer.get("error", "the template died during lock-down"))
-    return Template(pid, ours, answer, egress)
+    ours.settimeout(LOCKDOWN_SECONDS)
+    return Template(ours, hear(ours, otherwise="the template died during its lock-down"))
 
 
-def fork_run(chosen: Template, order: template.Order, descriptors: list[int]) -> int:
-    """Have the template fork a run with these pipes and return its pid; raises OSError."""
-    template.send_order(chosen.control, order, descriptors)
-    pid = template.read_answer(chosen.control).get("pid")
-    if not isinstance(pid, int) or pid <= 1:
-        raise OSError("the template could not fork the run")
-    return pid
+def fork_run(chosen: Template, order: orders.Order, pipes: Pipes) -> tuple[int, dict[str, Any]]:
+    """Have a run forked that waits at its gate; return its pidfd and what it found in force, or NotStartedError."""
+    try:
+        orders.send_order(chosen.control, order, pipes.handed_over)
+        pipes.hand_over()
+        pidfd = os.pidfd_open(orders.receive(chosen.control).get("pid", -1))
+    except OSError as error:
+        raise NotStartedError("startFailed", f"the run could not be forked: {error.strerror or error}") from error
+    pipes.gate.settimeout(LOCKDOWN_SECONDS)
+    return pidfd, hear(pipes.gate, otherwise="the run died during its lock-down")
+
+
+def open_gate(pipes: Pipes) -> None:
+    """Let the run go on to the user's code; from here on nothing it says counts for more than data."""
+    pipes.gate.sendall(template.GO)
+    pipes.gate.close()
+
+
+def hear(channel: socket.socket, *, otherwise: str) -> dict[str, Any]:
+    """Return what a process found in force; raises NotStartedError with its reason or ours."""
+    try:
+        told = orders.receive(channel)
+    except OSError as error:
+        raise NotStartedError("isolationUnavailable", f"{otherwise}: {error}") from error
+    if "network" not in told:
+        raise NotStartedError("isolationUnavailable", str(told.get("error", otherwise)))
+    return told

@@ -1,16 +1,15 @@
 """The supervisor's end of the channel to the agent: connect, frames in, frames out without ever blocking a run."""
 
-import os
 import selectors
+import signal
 import socket
-import time
 from collections import deque
 from typing import Any, Final
 
 from sandyard_runtime import wire
 
 SOCKET: Final = "/sandyard/control/supervisor.sock"
-RETRY_SECONDS: Final = 0.01
+RETRY_SECONDS: Final = 0.005
 RECEIVE_BYTES: Final = 1024 * 1024
 
 
@@ -24,6 +23,7 @@ class Link:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self._decoder = wire.Decoder()
+        self._arrived: deque[wire.Frame] = deque()
         self._waiting: deque[memoryview] = deque()
         connection.setblocking(False)  # noqa: FBT003 - the method's own signature
 
@@ -38,7 +38,7 @@ class Link:
         self.flush()
 
     def flush(self) -> None:
-        """Send what waits as far as the socket takes it."""
+        """Send what waits as far as the socket takes it; raises LinkLostError."""
         while self._waiting:
             try:
                 sent = self.connection.send(self._waiting[0])
@@ -51,49 +51,54 @@ class Link:
                 self._waiting.popleft()
 
     def flush_all(self) -> None:
-        """Send everything that waits, blocking."""
-        self.connection.setblocking(True)  # noqa: FBT003
-        try:
+        """Send everything that waits, however long the agent takes."""
+        while self.wants_to_write:
+            self._select(selectors.EVENT_WRITE)
             self.flush()
-        finally:
-            self.connection.setblocking(False)  # noqa: FBT003
 
-    def receive(self) -> list[wire.Frame]:
-        """Return the frames that are complete; raises LinkLostError at the end."""
+    def receive(self) -> None:
+        """Take in what has arrived; raises LinkLostError at the end."""
         try:
             data = self.connection.recv(RECEIVE_BYTES)
+            if not data:
+                raise LinkLostError("the agent closed the channel")
+            self._arrived.extend(self._decoder.feed(data))
         except BlockingIOError:
-            return []
-        except OSError as error:
-            raise LinkLostError(str(error)) from error
-        if not data:
-            raise LinkLostError("the agent closed the channel")
-        try:
-            return self._decoder.feed(data)
-        except wire.FrameError as error:
+            return
+        except (OSError, wire.FrameError) as error:
             raise LinkLostError(str(error)) from error
 
-    def wait(self) -> list[wire.Frame]:
-        """Block until a frame is there; sends what waits meanwhile."""
+    def next(self) -> wire.Frame | None:
+        """Return the next frame that has arrived, if any."""
+        return self._arrived.popleft() if self._arrived else None
+
+    def wait(self) -> wire.Frame:
+        """Return the next frame, however long it takes; sends what waits meanwhile."""
         while True:
-            with selectors.DefaultSelector() as selector:
-                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.wants_to_write else 0)
-                selector.register(self.connection, wanted)
-                selector.select()
+            frame = self.next()
+            if frame is not None:
+                return frame
+            self._select(selectors.EVENT_READ | (selectors.EVENT_WRITE if self.wants_to_write else 0))
             self.flush()
-            if frames := self.receive():
-                return frames
+            self.receive()
+
+    def _select(self, events: int) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.connection, events)
+            selector.select()
 
 
-def connect(path: str = SOCKET) -> Link:
-    """Connect to the agent as soon as it listens."""
-    path = os.environ.get("SANDYARD_CONTROL_SOCKET", path)
+def connect() -> Link:
+    """Connect to the agent as soon as it listens; raises LinkLostError when the pod is told to end before."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connection.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError, PermissionError):
+            connection.connect(SOCKET)
+        except OSError:
             connection.close()
-            time.sleep(RETRY_SECONDS)
         else:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             return Link(connection)
+        if signal.sigtimedwait({signal.SIGTERM}, RETRY_SECONDS) is not None:
+            raise LinkLostError("told to end before there was an agent")

@@ -5,128 +5,126 @@ Ends when the agent goes away. Nothing here waits for a user's process without a
 
 import json
 import os
+import signal
 import sys
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from sandyard_runtime import wire
-from sandyard_runtime.supervisor.forks import ChildDone, Template, start_template
+from sandyard_runtime.supervisor.collect import collect
+from sandyard_runtime.supervisor.forks import NotStartedError, Template, start_template
 from sandyard_runtime.supervisor.link import Link, LinkLostError, connect
-from sandyard_runtime.supervisor.run import Run, kill_everything
-from sandyard_runtime.supervisor.workspace import OUTPUT, Placement, collect
-from sandyard_runtime.wire import Frame
-from sandyard_runtime.worker import landlock, syscalls
-from sandyard_runtime.worker.template import Order
+from sandyard_runtime.supervisor.reaper import end_all
+from sandyard_runtime.supervisor.run import Run
+from sandyard_runtime.supervisor.workspace import Placement
+from sandyard_runtime.worker import syscalls
+from sandyard_runtime.worker.order import Order
+
+MESSAGE_CHARACTERS: Final = 1000
 
 
 def main() -> int:
     """Serve one agent; returns the exit code of whichever process this is in the end."""
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which PID 1 ignores; Python's own handler would raise
     try:
         serve(connect())
-    except ChildDone as done:
-        return done.code
     except LinkLostError as error:
         print(f"supervisor: {error}", file=sys.stderr)  # noqa: T201 - PID 1 has no other log
         if os.getpid() == 1:
-            kill_everything()
+            end_all()
     return 0
 
 
-@dataclass(slots=True)
 class Inputs:
-    """What a start has brought so far."""
+    """What a start brings, piece by piece."""
 
-    head: dict[str, Any]
-    blobs: dict[str, bytearray] = field(default_factory=dict)
-    missing: set[str] = field(default_factory=set)
+    def __init__(self, frame: wire.Frame) -> None:
+        self._head: dict[str, Any] = {**frame.header, **json.loads(frame.payload)}
+        self._blobs = {"code": bytearray(), "stdin": bytearray()}
+        self._missing = set(self._blobs)
+        self.cancelled = False
+        self.run_id: str = self._head["runId"]
+        self.timeout: float = self._head["timeoutSeconds"]
 
-    def take(self, frame: Frame) -> bool:
-        """Take a piece; true when nothing is missing any more."""
-        self.blobs.setdefault(frame.kind, bytearray()).extend(frame.payload)
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing any more."""
+        return not self._missing
+
+    @property
+    def stdin(self) -> bytes:
+        """What the script reads."""
+        return bytes(self._blobs["stdin"])
+
+    def take(self, frame: wire.Frame) -> None:
+        """Take a piece."""
+        self._blobs[frame.kind] += frame.payload
         if frame.header["last"]:
-            self.missing.discard(frame.kind)
-        return not self.missing
+            self._missing.discard(frame.kind)
 
     def order(self) -> Order:
         """Return what the template needs."""
-        head = self.head
-        return Order(bytes(self.blobs["code"]), head["args"], head["env"], head["limits"], head["egress"])
+        head = self._head
+        return Order(bytes(self._blobs["code"]), head["args"], head["env"], head["limits"], head["egress"])
 
 
 def serve(link: Link) -> None:
-    """Announce what is in force, then do what the agent says; ends by LinkLostError."""
-    chosen, problem = try_template(link, egress=False)
-    isolation = chosen.isolation if chosen else {}
-    link.send({"type": "ready", "python": sys.version.split()[0], "isolation": {**isolation, "network": "None"}})
-    placement, inputs = Placement(), Inputs({})
+    """Announce what is in force, then do what the agent says, one run at most; ends by LinkLostError."""
+    template = try_template(link)
+    isolation = {} if isinstance(template, NotStartedError) else template.isolation
+    link.send({"type": "ready", "python": sys.version.split()[0], "isolation": isolation})
+    placement = Placement()
+    inputs: Inputs | None = None
     while True:
-        for frame in link.wait():
-            match frame.kind:
-                case "file":
-                    placement.take(frame.header["path"], frame.payload, last=frame.header["last"])
-                case "place":
-                    place = {"type": "placeFailed", "message": placement.problem[:1000]} if placement.problem else {}
-                    link.send(place or {"type": "placed"})
-                case "start":
-                    inputs = Inputs({**frame.header, **json.loads(frame.payload or b"{}")}, missing={"code", "stdin"})
-                case "code" | "stdin":
-                    if inputs.take(frame):
-                        run(link, inputs, chosen, problem)
-                case "cancel":
-                    continue  # before a start the agent itself stops; after the end there is nothing to stop
-                case _:
-                    raise LinkLostError(f"a frame of type {frame.kind}")
+        frame = link.wait()
+        match frame.kind:
+            case "file":
+                placement.take(frame.header["path"], frame.payload, last=frame.header["last"])
+            case "place" if placement.problem:
+                link.send({"type": "placeFailed", "message": placement.problem[:MESSAGE_CHARACTERS]})
+            case "place":
+                link.send({"type": "placed"})
+            case "start" if inputs is None:
+                inputs = Inputs(frame)
+            case "code" | "stdin" if inputs is not None and not inputs.complete:
+                inputs.take(frame)
+                if inputs.complete:
+                    run(link, inputs, template)
+            case "cancel" if inputs is not None:
+                inputs.cancelled = True  # too late once the run has ended
+            case _:
+                raise LinkLostError(f"a frame of type {frame.kind} out of order")
 
 
-def try_template(link: Link, *, egress: bool) -> tuple[Template | None, str]:
-    """Return a template, or why there is none."""
+def try_template(link: Link) -> Template | NotStartedError:
+    """Return a template without a network, or why there is none."""
     try:
-        return start_template(link, egress=egress), ""
-    except OSError as error:
-        return None, str(error)
+        return start_template(link, egress=False)
+    except NotStartedError as error:
+        return error
 
 
-def run(link: Link, inputs: Inputs, chosen: Template | None, problem: str) -> None:
+def run(link: Link, inputs: Inputs, first: Template | NotStartedError) -> None:
     """Carry out the one run and send what it left behind."""
     order = inputs.order()
-    if order.egress:
-        chosen, problem = try_template(link, egress=True)
-    if chosen is None:
-        nothing = {"stdoutBytes": 0, "stderrBytes": 0, "runMilliseconds": 0}
-        link.send({"type": "exited", "outcome": "isolationUnavailable", "message": problem[:1000], **nothing})
-        link.send({"type": "finished"})
-        return
-    stdin = bytes(inputs.blobs.get("stdin", b""))
-    Run(link, order, stdin=stdin, timeout=inputs.head["timeoutSeconds"]).carry_out(chosen)
-    link.send({"type": "finished", "warnings": collect_artifacts(link, order)})
+    one = Run(link, order, run_id=inputs.run_id)
+    try:
+        template = choose_template(link, inputs, first)
+        one.carry_out(template, stdin=inputs.stdin, timeout=inputs.timeout)
+        warnings = collect(link, order.limits)
+    except NotStartedError as error:
+        end_all()
+        one.tell_end({"outcome": error.outcome, "message": str(error)[:MESSAGE_CHARACTERS]})
+        warnings = []
+    link.send({"type": "finished", "runId": inputs.run_id, "warnings": warnings})
 
 
-def collect_artifacts(link: Link, order: Order) -> list[str]:
-    """Have a locked helper send the artifacts; return its warnings."""
-    link.flush_all()
-    reader, writer = os.pipe()
-    helper = os.fork()
-    if helper == 0:
-        os.close(reader)
-        raise ChildDone(help_collect(link, order, writer))
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read(wire.HEADER_BYTES // 2)
-    status = os.waitstatus_to_exitcode(os.waitpid(helper, 0)[1])
-    if status != 0:
-        return ["the artifacts could not be collected"]
-    warnings = json.loads(said or b"[]")
-    return [str(each) for each in warnings]
-
-
-def help_collect(link: Link, order: Order, writer: int) -> int:
-    """Lock down to reading, send the files, tell the warnings; the helper's exit code."""
-    link.connection.setblocking(True)  # noqa: FBT003 - the method's own signature
-    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    if landlock.abi():
-        landlock.restrict(egress=False, writable=(), readable=(OUTPUT,))
-    limits = order.limits
-    warnings = collect(link.connection.sendall, max_bytes=limits["artifactBytes"], max_count=limits["artifactCount"])
-    os.write(writer, json.dumps(warnings).encode())
-    return 0
+def choose_template(link: Link, inputs: Inputs, first: Template | NotStartedError) -> Template:
+    """Return the template that fits; raises NotStartedError."""
+    if inputs.cancelled:
+        raise NotStartedError("cancelled", "cancelled before it started")
+    if inputs.order().egress:
+        return start_template(link, egress=True)
+    if isinstance(first, NotStartedError):
+        raise first
+    return first

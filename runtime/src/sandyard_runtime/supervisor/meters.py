@@ -1,17 +1,20 @@
 """What the kernel says of memory and disk: the OOM killer's counter, and what a run's files take.
 
 The counter exists on cgroup v1 and v2. Disk use is a walk that goes on a little at each call, so that a million
-files never hold PID 1 up. Names come from a user: they are only looked at through directory descriptors' scans.
+files never hold PID 1 up. Names come from a user: each is looked at relative to its open folder, no link followed.
 """
 
 import os
+import stat
 from collections.abc import Iterator
 from typing import Final
 
 COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 BLOCK_BYTES: Final = 512  # st_blocks counts these, whatever the file system
 ENTRY_BYTES: Final = 1024  # what an empty file costs all the same: its inode
-ENTRIES_AT_ONCE: Final = 2000
+ENTRIES_AT_ONCE: Final = 4000
+MAX_DEPTH: Final = 200  # folders below each other, each held open
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def oom_kills() -> int:
@@ -29,48 +32,65 @@ def oom_kills() -> int:
 
 
 class DiskMeter:
-    """Use of the writable folders, measured in slices; ``used`` is the last whole walk or a larger part of one."""
+    """Use of the writable folders against a limit, measured in slices.
 
-    def __init__(self, folders: tuple[str, ...]) -> None:
+    A folder whose mode shuts out its owner, as we are, or that lies too deep is left to the kubelet's own limit.
+    """
+
+    def __init__(self, folders: tuple[str, ...], *, limit: int) -> None:
         self._folders = folders
-        self._walk: Iterator[int] | None = None
+        self._limit = limit
+        self._walk = self._sizes()
         self._sum = 0
-        self.used = 0
 
-    def step(self) -> None:
-        """Go on with the walk for a bounded number of entries."""
-        if self._walk is None:
-            self._walk, self._sum = self._sizes(), 0
+    def is_over(self) -> bool:
+        """Go on with the walk for a bounded number of entries; tell whether it has found too much."""
         for _ in range(ENTRIES_AT_ONCE):
             size = next(self._walk, None)
             if size is None:
-                self._walk, self.used = None, self._sum
-                return
+                self._walk, self._sum = self._sizes(), 0
+                return False
             self._sum += size
-        self.used = max(self.used, self._sum)
+            if self._sum > self._limit:
+                return True
+        return False
 
-    def finish(self) -> None:
-        """Walk once from the start to the end."""
-        self._walk = None
-        self.step()
-        while self._walk is not None:
-            self.step()
+    def is_over_at_last(self) -> bool:
+        """Walk once from the start until the end or the limit, whichever is first."""
+        total = 0
+        for size in self._sizes():
+            total += size
+            if total > self._limit:
+                return True
+        return False
 
     def _sizes(self) -> Iterator[int]:
-        pending = list(self._folders)
-        while pending:
-            try:
-                with os.scandir(pending.pop()) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            pending.append(entry.path)
-                        yield _size(entry)
-            except OSError:
-                continue
+        for path in self._folders:
+            yield from _inside(path, above=None, depth=0)
+
+
+def _inside(name: str, *, above: int | None, depth: int) -> Iterator[int]:
+    try:
+        folder = os.open(name, FOLDER, dir_fd=above)
+    except OSError:
+        return
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                yield _size(entry)
+                if depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False):
+                    yield from _inside(entry.name, above=folder, depth=depth + 1)
+    except OSError:
+        return
+    finally:
+        os.close(folder)
 
 
 def _size(entry: "os.DirEntry[str]") -> int:
     try:
-        return entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES + ENTRY_BYTES
+        found = entry.stat(follow_symlinks=False)
     except OSError:
         return 0
+    # Each name of a file with several gets its share.
+    names = found.st_nlink if stat.S_ISREG(found.st_mode) else 1
+    return found.st_blocks * BLOCK_BYTES // max(1, names) + ENTRY_BYTES

@@ -1,10 +1,29 @@
 """A run's pipes as PID 1 holds them: input fed, outputs drained and counted, the first bytes kept."""
 
 import os
+import socket
 from collections.abc import Callable
 from typing import Final
 
-CHUNK_BYTES: Final = 64 * 1024
+CHUNK_BYTES: Final = 64 * 1024  # what a pipe holds
+
+
+class Pipes:
+    """Both ends of everything a run is given; the run's own ends until they are handed over."""
+
+    def __init__(self) -> None:
+        stdin, self.stdin = os.pipe()
+        self.stdout, stdout = os.pipe()
+        self.stderr, stderr = os.pipe()
+        self.report, report = os.pipe()
+        self.gate, gate = socket.socketpair()
+        self.handed_over = [stdin, stdout, stderr, report, gate.detach()]
+
+    def hand_over(self) -> None:
+        """Close the run's ends: it has its own copies."""
+        for descriptor in self.handed_over:
+            os.close(descriptor)
+        self.handed_over = []
 
 
 class Drain:
@@ -17,7 +36,7 @@ class Drain:
         self._keep = keep
         os.set_blocking(descriptor, False)
 
-    def read(self) -> bool:
+    def move(self) -> bool:
         """Read what is there, once; false at the end."""
         try:
             data = os.read(self.descriptor, CHUNK_BYTES)
@@ -32,15 +51,12 @@ class Drain:
             self._keep(kept)
         return True
 
-    def drain(self) -> None:
-        """Read what is left in the pipe; its writers are dead."""
+    def finish(self) -> None:
+        """Read what is left in the pipe, whose writers are dead, and close it."""
         before = -1
         while before != self.total:
             before = self.total
-            self.read()
-
-    def close(self) -> None:
-        """Close the descriptor."""
+            self.move()
         os.close(self.descriptor)
 
 
@@ -49,13 +65,11 @@ class Feed:
 
     def __init__(self, descriptor: int, data: bytes) -> None:
         self.descriptor = descriptor
-        self.open = True
         self._data = memoryview(data)
+        self._open = True
         os.set_blocking(descriptor, False)
-        if not data:
-            self.close()
 
-    def write(self) -> bool:
+    def move(self) -> bool:
         """Write what the pipe takes; false when there is no more, or nobody reads any more."""
         try:
             self._data = self._data[os.write(self.descriptor, self._data[:CHUNK_BYTES]) :]
@@ -65,8 +79,8 @@ class Feed:
             return False
         return bool(self._data)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Close the pipe: the reader sees the end."""
-        if self.open:
-            self.open = False
+        if self._open:
+            self._open = False
             os.close(self.descriptor)

@@ -1,63 +1,74 @@
 """Lock-down of a process that will run a user's code, and the probe that tells what is in force.
 
 Order matters: what needs a dumpable process first, then no_new_privs, Landlock, seccomp. Raises OSError when a
-part cannot be applied; the caller runs nothing then.
+part cannot be applied or does not hold; the caller runs nothing then.
 """
 
 import errno
 import os
 import resource
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sandyard_runtime.worker import landlock, seccomp, syscalls
 
 OOM_FIRST: Final = "1000"  # the kernel kills a run before anything of ours
+NICE: Final = 10  # within the container PID 1 goes first, whatever a run forks
 FULL_RANGE: Final = 4294967295  # the length of an identity uid map: no user namespace
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """What a process has put itself under."""
+class Isolation:
+    """What is in force for a process, as it found out itself."""
 
+    egress: bool
     landlock_abi: int
-    seccomp: bool
+    user_namespace: bool
+
+    def told(self) -> dict[str, Any]:
+        """Return it as the agent reads it; without the filter there is no isolation to tell of."""
+        return {
+            "network": "Egress" if self.egress else "None",
+            "seccomp": True,
+            "landlockABI": self.landlock_abi,
+            "userNamespace": self.user_namespace,
+        }
 
 
-def enter(*, egress: bool, landlock_required: bool = False) -> Applied:
-    """Lock the calling process down for good."""
+def enter(*, egress: bool) -> Isolation:
+    """Lock the calling process down for good and tell what is in force."""
+    os.nice(NICE)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
     with open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123 - no pathlib before a run
         score.write(OOM_FIRST)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     version = landlock.abi()
-    if version or landlock_required:
+    if version:
         landlock.restrict(egress=egress)
     seccomp.load(egress=egress)
-    probe(egress=egress)
-    return Applied(version, seccomp=True)
+    return probe(egress=egress, landlock_abi=version)
 
 
-def narrow(*, egress: bool) -> None:
-    """Put a run into a domain of its own below the template's, so that it can signal only its own."""
-    if landlock.abi():
-        landlock.restrict(egress=egress)
-
-
-def probe(*, egress: bool) -> None:
-    """Raise OSError where a call that must fail does not."""
-    for family in (socket.AF_UNIX, *(() if egress else (socket.AF_INET, socket.AF_INET6))):
-        try:
-            socket.socket(family, socket.SOCK_STREAM).close()
-        except PermissionError:
-            continue
-        except OSError as error:
-            if error.errno == errno.EAFNOSUPPORT:
-                continue
-            raise
-        raise OSError(errno.EPERM, "a socket could be made below the filter")
+def probe(*, egress: bool, landlock_abi: int) -> Isolation:
+    """Try what must fail; raises OSError where it does not."""
+    families = {"a Unix socket": socket.AF_UNIX}
+    if not egress:
+        families |= {"an IPv4 socket": socket.AF_INET, "an IPv6 socket": socket.AF_INET6}
+    attempts: dict[str, Callable[[], object]] = {
+        name: lambda family=family: socket.socket(family, socket.SOCK_STREAM).close()  # type: ignore[misc]
+        for name, family in families.items()
+    }
+    attempts["a signal to PID 1"] = lambda: os.kill(1, 0)
+    attempts["the limits of PID 1"] = lambda: resource.prlimit(1, resource.RLIMIT_NOFILE)
+    if landlock_abi:
+        attempts["a look at the root folder"] = lambda: os.listdir("/")  # noqa: PTH208 - no pathlib
+    for name, attempt in attempts.items():
+        if not _refused(attempt):
+            raise OSError(errno.EPERM, f"{name} was possible below the lock-down")
+    return Isolation(egress, landlock_abi, user_namespace())
 
 
 def user_namespace() -> bool:
@@ -68,27 +79,19 @@ def user_namespace() -> bool:
 
 def limit(*, open_files: int, processes: int, file_bytes: int) -> None:
     """Set the run's own limits; processes only where the user id is the pod's own."""
-    hard = min(open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    files = min(open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     if user_namespace():
         resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
 
 
-def environment(extra: dict[str, str], *, output: str) -> None:
-    """Replace the environment by the allowed one and the task's own."""
-    os.environ.clear()
-    os.environ.update(
-        {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "HOME": "/workspace",
-            "LANG": "C.UTF-8",
-            "TMPDIR": "/tmp",  # noqa: S108 - a mount of the runner's own
-            "TZ": "UTC",
-            "MPLBACKEND": "Agg",
-            "MPLCONFIGDIR": "/tmp/.matplotlib",  # noqa: S108
-            "SANDYARD_OUTPUT_DIR": output,
-            **extra,
-        }
-    )
+def _refused(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except PermissionError:
+        return True
+    except OSError as error:
+        return error.errno == errno.EAFNOSUPPORT
+    return False
