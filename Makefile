@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help setup demo test check crds chart images image-list cluster cluster-down cluster-status deploy bench e2e clean
+.PHONY: help setup demo test check crds chart images image-list image-archives push cluster cluster-down cluster-status kubeconfig load-image deploy bench e2e clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -27,6 +27,37 @@ check: setup ## style, types, import rules, unit tests: no cluster needed
 
 chart: setup ## lint the chart with every known set of values and package it into dist/
 	@PYTHONPATH=dev $(PY) -m yard.chart
+
+NODE := PYTHONPATH=dev/node $(PY) -m sandyard_node
+
+cluster: setup ## a real Kubernetes: kind where Docker and kind work, else a node of our own
+	@$(NODE) up
+
+cluster-down: setup ## stop it; built programs and images stay
+	@$(NODE) down
+
+cluster-status: setup ## what runs and where, as JSON
+	@$(NODE) status
+
+kubeconfig: setup ## print where the cluster's kubeconfig is
+	@$(NODE) kubeconfig
+
+load-image: setup ## import archives into every node: make load-image ARCHIVE=...
+	@$(NODE) load-image $(ARCHIVE)
+
+IMAGES := PYTHONPATH=dev $(PY) -m images
+
+images: setup ## build what changed, load it into the cluster that is up; REFRESH=1 takes in Debian's updates
+	@$(IMAGES) build $(if $(REFRESH),--refresh)
+
+image-list: setup ## the images last built, by tag and by digest
+	@$(IMAGES) list
+
+image-archives: setup ## write each image as an archive for machines without a network: make image-archives TO=dist
+	@$(IMAGES) archive $(or $(TO),dist/images)
+
+push: setup ## copy the images to a registry: make images push REGISTRY=registry.example/sandyard
+	@$(IMAGES) push $(or $(REGISTRY),$(error say where to, as in: make push REGISTRY=registry.example/sandyard))
 
 deploy: setup ## the private index and the chart into the cluster that is up
 	@PYTHONPATH=dev $(PY) -m yard.bring_up deploy
