@@ -1,13 +1,13 @@
 """The command line of the image build; the Makefile's image verbs call it."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from images import engine, registry
-from images.build import build_all, log_of
+from images.build import Build
 from images.errors import ImageError
+from images.programs import fresh_log
 from images.progress import Display
 from images.settings import Settings
 
@@ -28,14 +28,14 @@ def main() -> None:
     try:
         match options.verb:
             case "build":
-                chosen = engine.choose(settings, log=log_of(settings, "engine"))
-                build_all(settings, chosen, Display(), refresh=options.refresh)
+                chosen = engine.choose(settings, log=fresh_log(settings, "engine"))
+                Build(settings, chosen, Display()).run(refresh=options.refresh)
             case "list":
                 registry.print_list(settings)
             case "archive":
                 registry.write_archives(settings, options.folder)
-            case "push":
-                chosen = engine.choose(settings, log=log_of(settings, "engine"))
+            case _:  # push: argparse lets nothing else through
+                chosen = engine.choose(settings, log=fresh_log(settings, "engine"))
                 registry.push_all(settings, chosen, options.registry)
     except ImageError as error:
         sys.exit(f"images: {error}")

@@ -3,7 +3,7 @@
 import fcntl
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from images import base, catalog, context, node, wheels
 from images.catalog import IMAGES, REPOSITORY, Image
 from images.engine import Engine
 from images.layout import Layout, Stored
+from images.programs import fresh_log
 from images.progress import Display, Row
 from images.settings import Settings
 
@@ -21,83 +22,96 @@ BUILDERS: Final = 2  # at once; a build is mostly one process
 
 
 @dataclass(frozen=True, slots=True)
+class Ingredients:
+    """What all images are built from."""
+
+    base: str  # reference
+    wheelhouses: Mapping[str, Path]
+    uv: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """An image and how long it took."""
 
+    image: Image
     stored: Stored
-    seconds: float | None
+    seconds: float | None  # None when nothing had changed
 
 
-def build_all(settings: Settings, engine: Engine, display: Display, *, refresh: bool = False) -> None:
-    """Do all of it, safe to repeat and to interrupt."""
-    with only_one(settings), display.live():
-        with ThreadPoolExecutor() as pool:
-            root = pool.submit(make_base, settings, engine, display, refresh=refresh)
-            locks = sorted({lock for image in IMAGES for lock in image.locks})
-            houses = dict(zip(locks, pool.map(lambda lock: fetch(lock, settings, display), locks), strict=True))
-            uv = wheels.unpack_uv(houses["agent"], settings)
-            base_ref = root.result()
-        with ThreadPoolExecutor(BUILDERS) as pool:
-            jobs = [
-                pool.submit(build_one, image, settings, engine, display, houses=houses, uv=uv, base_ref=base_ref)
-                for image in IMAGES
-            ]
-            results = [job.result() for job in jobs]
-        Layout(settings.layout).keep_only({result.stored.ref for result in results})
-        record(settings, results)
-        hand_over(settings, results, display)
-    display.table(
-        [
-            Row(image.name, result.stored.ref, result.stored.layer_bytes, result.seconds)
-            for image, result in zip(IMAGES, results, strict=True)
-        ]
-    )
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One run of the build; safe to repeat and to interrupt."""
 
+    settings: Settings
+    engine: Engine
+    display: Display
 
-def log_of(settings: Settings, job: str) -> Path:
-    """Return an emptied log for one job."""
-    path = settings.folder / "logs" / f"{job}.log"
-    path.unlink(missing_ok=True)
-    return path
+    def run(self, *, refresh: bool = False) -> None:
+        """Do all of it; ``refresh`` makes the base anew."""
+        with only_one(self.settings), self.display.live():
+            ingredients = self.gather(refresh=refresh)
+            with ThreadPoolExecutor(BUILDERS) as pool:
+                results = list(pool.map(lambda image: self.build(image, ingredients), IMAGES))
+            Layout(self.settings.layout).keep_only({result.stored.ref for result in results})
+            record(self.settings, results)
+            self.hand_over([result.stored for result in results])
+        rows = [Row(each.image.name, each.stored.ref, each.stored.layer_bytes, each.seconds) for each in results]
+        self.display.table(rows)
 
+    def gather(self, *, refresh: bool) -> Ingredients:
+        """Make the base and fetch all wheels, at the same time."""
+        locks = sorted({lock for image in IMAGES for lock in image.locks})
+        with ThreadPoolExecutor(len(locks) + 1) as pool:
+            root = pool.submit(self.make_base, refresh=refresh)
+            houses = dict(zip(locks, pool.map(self.fetch, locks), strict=True))
+            uv = wheels.unpack_uv(houses["agent"], self.settings)
+            return Ingredients(root.result(), houses, uv)
 
-def fetch(lock: str, settings: Settings, display: Display) -> Path:
-    """Fetch one lock's wheels."""
-    with display.job(f"wheels: {lock}"):
-        return wheels.fetch(lock, settings, log=log_of(settings, f"wheels-{lock}"))
+    def make_base(self, *, refresh: bool) -> str:
+        """Make the base unless the engine holds it; return its reference."""
+        ref = f"{REPOSITORY}/base:{base.digest(self.settings)}"
+        if refresh or not self.engine.has(ref):
+            with self.display.job(f"base ({self.engine.name})"):
+                folder = self.settings.folder / "contexts" / "base"
+                self.engine.build_base(ref, folder, log=fresh_log(self.settings, "base"))
+        return ref
 
+    def fetch(self, lock: str) -> Path:
+        """Fetch one lock's wheels unless they are there; return their folder."""
+        house = wheels.folder(lock, self.settings)
+        if not house.is_dir():
+            with self.display.job(f"wheels: {lock}"):
+                wheels.fetch(lock, self.settings, log=fresh_log(self.settings, f"wheels-{lock}"))
+        return house
 
-def make_base(settings: Settings, engine: Engine, display: Display, *, refresh: bool) -> str:
-    """Make the base unless the engine holds it; return its reference."""
-    ref = f"{REPOSITORY}/base:{base.digest(settings)}"
-    with display.job(f"base ({engine.name})"):
-        if refresh or not engine.has(ref):
-            engine.build_base(ref, settings.folder / "contexts" / "base", log=log_of(settings, "base"))
-    return ref
-
-
-def build_one(
-    image: Image,
-    settings: Settings,
-    engine: Engine,
-    display: Display,
-    *,
-    houses: dict[str, Path],
-    uv: Path,
-    base_ref: str,
-) -> Built:
-    """Build one image unless the layout holds it."""
-    layout = Layout(settings.layout)
-    started = time.monotonic()
-    folder = settings.folder / "contexts" / image.name
-    with display.job(f"image: {image.name}"):
-        laid = context.lay_out(image, folder, wheelhouses=houses, uv=uv, base=base_ref)
+    def build(self, image: Image, ingredients: Ingredients) -> Built:
+        """Build one image unless the layout holds it."""
+        started = time.monotonic()
+        laid = context.lay_out(
+            image,
+            self.settings.folder / "contexts" / image.name,
+            wheelhouses=ingredients.wheelhouses,
+            uv=ingredients.uv,
+            base=ingredients.base,
+        )
         ref = f"{REPOSITORY}/{image.name}:{laid.digest}"
+        layout = Layout(self.settings.layout)
         stored = layout.find(ref)
         if stored:
-            return Built(stored, None)
-        engine.build(ref, folder, arguments=laid.arguments, labels=labels(image), log=log_of(settings, image.name))
-        return Built(layout.get(ref), time.monotonic() - started)
+            return Built(image, stored, None)
+        with self.display.job(f"image: {image.name}"):
+            log = fresh_log(self.settings, image.name)
+            self.engine.build(ref, laid.folder, arguments=laid.arguments, labels=labels(image), log=log)
+        return Built(image, layout.get(ref), time.monotonic() - started)
+
+    def hand_over(self, images: list[Stored]) -> None:
+        """Load the images into the nodes of the cluster that is up, if one is."""
+        for receiver in node.receivers(self.settings):
+            missing = receiver.missing(images)
+            if missing:
+                with self.display.job(f"load {len(missing)} into {receiver.name}"):
+                    receiver.load(missing)
 
 
 def labels(image: Image) -> dict[str, str]:
@@ -114,24 +128,17 @@ def labels(image: Image) -> dict[str, str]:
 def record(settings: Settings, results: list[Built]) -> None:
     """Write the references that other programs read."""
     known = {
-        image.name: {
+        result.image.name: {
             "ref": result.stored.ref,
             "digestRef": result.stored.digest_ref,
             "imageID": result.stored.config,
             "bytes": result.stored.layer_bytes,
         }
-        for image, result in zip(IMAGES, results, strict=True)
+        for result in results
     }
     fresh = settings.record.with_suffix(".new")
     fresh.write_text(json.dumps(known, indent=2) + "\n")
     fresh.rename(settings.record)
-
-
-def hand_over(settings: Settings, results: list[Built], display: Display) -> None:
-    """Load the images into the nodes of the cluster that is up, if one is."""
-    for socket in node.sockets(settings):
-        with display.job(f"load into {socket.parent.name}"):
-            node.load(settings, socket, [result.stored for result in results])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ their lock already names their content, so only their names are read for the dig
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,7 @@ class Context:
     arguments: dict[str, str]  # of the build
 
 
-def lay_out(image: Image, folder: Path, *, wheelhouses: dict[str, Path], uv: Path, base: str) -> Context:
+def lay_out(image: Image, folder: Path, *, wheelhouses: Mapping[str, Path], uv: Path, base: str) -> Context:
     """Replace ``folder`` by the image's context."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -88,7 +88,7 @@ def digest_of(files: Iterable[tuple[str, Path]], *words: tuple[str, str]) -> str
     digest = hashlib.sha256()
     for name, path in files:
         content = b"" if name.startswith(f"{WHEELS}/") else hashlib.sha256(path.read_bytes()).digest()
-        digest.update(f"{name}\0{path.stat().st_mode & 0o777:o}\0".encode() + content)
+        digest.update(f"{name}\0".encode() + content)
     for key, value in words:
         digest.update(f"{key}={value}\0".encode())
     return digest.hexdigest()[:DIGEST_LENGTH]

@@ -6,6 +6,7 @@ Both build from a laid out context and leave the image in the OCI layout under i
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
@@ -46,6 +47,7 @@ class Buildah:
         self._settings = settings
         store = settings.folder / "storage"
         self._command: Final = ("buildah", f"--root={store}", f"--runroot={settings.folder / 'run'}")
+        self._storing = threading.Lock()  # two writers of a layout lose each other's references
 
     def has(self, ref: str) -> bool:
         """Tell whether the store holds an image."""
@@ -64,7 +66,8 @@ class Buildah:
         options = [f"--build-arg={key}={value}" for key, value in arguments.items()]
         options += [f"--label={key}={value}" for key, value in labels.items()]
         self._build(ref, folder, options, log=log)
-        run([*self._command, "push", "--quiet", ref, f"oci:{self._settings.layout}:{ref}"], log=log)
+        with self._storing:
+            run([*self._command, "push", "--quiet", ref, f"oci:{self._settings.layout}:{ref}"], log=log)
 
     def push(self, ref: str, target: str, *, log: Path) -> str:
         """Push with buildah; credentials are those of ``buildah login``."""
@@ -85,6 +88,7 @@ class Docker:
 
     def __init__(self, settings: Settings) -> None:
         self._layout = Layout(settings.layout)
+        self._storing = threading.Lock()
 
     def has(self, ref: str) -> bool:
         """Tell whether the daemon holds an image."""
@@ -106,7 +110,7 @@ class Docker:
             log=log,
             env=_buildkit(),
         )
-        with subprocess.Popen(["docker", "save", ref], stdout=subprocess.PIPE) as saving:
+        with self._storing, subprocess.Popen(["docker", "save", ref], stdout=subprocess.PIPE) as saving:
             if saving.stdout:
                 self._layout.add_archive(ref, saving.stdout)
 
@@ -135,7 +139,7 @@ def choose(settings: Settings, *, log: Path) -> Engine:
 
 
 def _is_secure(target: str) -> bool:
-    """A registry on this machine is reached without TLS, as Docker does."""
+    """Tell whether TLS is to be proven; a registry on this machine is reached without, as Docker does."""
     return target.partition("/")[0].rpartition(":")[0] not in {"localhost", "127.0.0.1"}
 
 

@@ -88,9 +88,9 @@ class Layout:
                     self._take(content)
         if len(index.get("manifests", ())) != 1:
             raise ImageError("the engine saved no OCI archive.", fix="use Docker 25 or newer")
-        entry = {**index["manifests"][0], "annotations": {REF_NAME: ref}}
+        added = {**index["manifests"][0], "annotations": {REF_NAME: ref}}
         others = [known for known in self._index()["manifests"] if known["annotations"][REF_NAME] != ref]
-        self._write_index([*others, entry])
+        self._write_index([*others, added])
 
     def write_archive(
         self, stored: Stored, target: IO[bytes], *, names: Iterable[str], without: Collection[str]

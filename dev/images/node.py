@@ -6,6 +6,7 @@ there: by tag and by digest, so that a pod may name it either way and nothing is
 
 import subprocess
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,67 +14,75 @@ from images.errors import ImageError
 from images.layout import Layout, Stored
 from images.settings import Settings
 
-NAMESPACE: Final = "k8s.io"
+NAMESPACE: Final = "k8s.io"  # the kubelet's
+ANSWER_SECONDS: Final = 30
 
 
-def sockets(settings: Settings) -> tuple[Path, ...]:
-    """Return where the nodes' container runtimes listen; none when no cluster is up."""
-    found = sorted((settings.caches / "node").glob("*/node*/containerd.sock"))
-    return tuple(path for path in found if _ask(settings, path, "version") is not None)
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """One node's container runtime."""
+
+    ctr: Path
+    socket: Path
+    layout: Layout
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.socket.parent.name
+
+    def missing(self, images: Iterable[Stored]) -> list[Stored]:
+        """Return the images that the node does not know by both names."""
+        lines = (self.ask("images", "ls") or "").splitlines()[1:]
+        named = {words[0]: words[2] for line in lines if len(words := line.split()) > 2}  # noqa: PLR2004 - name, type, digest
+        return [each for each in images if any(named.get(name) != each.digest for name in names(each))]
+
+    def load(self, images: Iterable[Stored]) -> None:
+        """Import images, each without what the node holds already."""
+        held = set((self.ask("content", "ls", "--quiet") or "").split())
+        for stored in images:
+            self._import(stored, held)
+            held |= set(stored.blobs)
+
+    def ask(self, *words: str) -> str | None:
+        """Return what ctr prints, or None when the node does not answer."""
+        try:
+            done = subprocess.run(
+                self._command(*words), capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS
+            )
+        except (FileNotFoundError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+    def _import(self, stored: Stored, held: set[str]) -> None:
+        command = self._command("images", "import", "--local", "-")
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as importing:
+            if importing.stdin and importing.stderr:
+                try:
+                    self.layout.write_archive(stored, importing.stdin, names=names(stored), without=held)
+                    importing.stdin.close()
+                except BrokenPipeError:
+                    pass  # what it says on its way out tells why
+                said = importing.stderr.read().decode(errors="replace").strip()
+        if importing.returncode != 0:
+            raise ImageError(f"{said}\n{self.name} did not take {stored.ref}.", fix="make cluster-status")
+
+    def _command(self, *words: str) -> list[str]:
+        return [str(self.ctr), f"--address={self.socket}", f"--namespace={NAMESPACE}", *words]
 
 
-def load(settings: Settings, socket: Path, images: Iterable[Stored]) -> int:
-    """Import what a node lacks; return how many images that were."""
+def names(stored: Stored) -> tuple[str, str]:
+    """Return an image's names on a node."""
+    return stored.ref, stored.digest_ref
+
+
+def receivers(settings: Settings) -> list[Receiver]:
+    """Return the nodes that are up."""
+    cluster = settings.caches / "node"
     layout = Layout(settings.layout)
-    named = _names(settings, socket)
-    held = set((_ask(settings, socket, "content", "ls", "--quiet") or "").split())
-    loaded = 0
-    for stored in images:
-        names = (stored.ref, stored.digest_ref)
-        if all(named.get(name) == stored.digest for name in names):
-            continue
-        _import(settings, socket, layout, stored, names=names, held=held)
-        held |= set(stored.blobs)
-        loaded += 1
-    return loaded
-
-
-def _names(settings: Settings, socket: Path) -> dict[str, str]:
-    """Return the digest of each image a node knows by name."""
-    lines = (_ask(settings, socket, "images", "ls") or "").splitlines()[1:]
-    words = (line.split() for line in lines)
-    return {parts[0]: parts[2] for parts in words if len(parts) > 2}  # noqa: PLR2004 - name, type, digest
-
-
-def _import(
-    settings: Settings, socket: Path, layout: Layout, stored: Stored, *, names: Iterable[str], held: set[str]
-) -> None:
-    command = _ctr(settings, socket, "images", "import", "--local", "-")
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as importing:
-        if importing.stdin and importing.stderr:
-            try:
-                layout.write_archive(stored, importing.stdin, names=names, without=held)
-                importing.stdin.close()
-            except BrokenPipeError:
-                pass  # what it says on its way out tells why
-            said = importing.stderr.read().decode(errors="replace").strip()
-    if importing.returncode != 0:
-        raise ImageError(
-            f"{said}\n{stored.ref} could not be loaded into the node at {socket}.",
-            fix="is the cluster up? make cluster-status",
-        )
-
-
-def _ask(settings: Settings, socket: Path, *words: str) -> str | None:
-    try:
-        done = subprocess.run(_ctr(settings, socket, *words), capture_output=True, text=True, check=False, timeout=30)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
-def _ctr(settings: Settings, socket: Path, *words: str) -> list[str]:
-    ctr = settings.caches / "node" / "bin" / "ctr"
-    return [str(ctr), f"--address={socket}", f"--namespace={NAMESPACE}", *words]
+    found = [
+        Receiver(cluster / "bin" / "ctr", path, layout) for path in sorted(cluster.glob("*/node*/containerd.sock"))
+    ]
+    return [each for each in found if each.ask("version") is not None]

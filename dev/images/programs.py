@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from images.errors import ImageError
+from images.settings import Settings
 
 TAIL_LINES: Final = 25
+
+
+def fresh_log(settings: Settings, job: str) -> Path:
+    """Return an emptied log for one job."""
+    path = settings.folder / "logs" / f"{job}.log"
+    path.unlink(missing_ok=True)
+    return path
 
 
 def run(command: Sequence[str | Path], *, log: Path, env: Mapping[str, str] | None = None, fix: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Show what is going on: one line a job with its time, live on a terminal, plain lines elsewhere; a table at the end."""
+"""Show what is going on: one line a job with its time, live on a terminal, plain elsewhere; a table at the end."""
 
 import time
 from collections.abc import Iterator

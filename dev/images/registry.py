@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from images.build import log_of
 from images.catalog import REPOSITORY
 from images.engine import Engine
 from images.errors import ImageError
 from images.layout import Layout
+from images.programs import fresh_log
 from images.settings import Settings
 
 
@@ -44,5 +44,5 @@ def push_all(settings: Settings, engine: Engine, registry: str) -> None:
     """Copy each image below ``registry`` and print its reference there, by digest."""
     for name, image in last_built(settings).items():
         target = image["ref"].replace(REPOSITORY, registry.rstrip("/"), 1)
-        digest = engine.push(image["ref"], target, log=log_of(settings, f"push-{name}"))
+        digest = engine.push(image["ref"], target, log=fresh_log(settings, f"push-{name}"))
         print(name, f"{target.rpartition(':')[0]}@{digest}", sep="\t")

@@ -17,22 +17,29 @@ OLDEST_GLIBC, NEWEST_GLIBC = 5, 41  # 2.5 named the first manylinux; the base im
 OLD_NAMES: Final = ("manylinux1", "manylinux2010", "manylinux2014")
 
 
-def fetch(lock: str, settings: Settings, *, log: Path) -> Path:
-    """Return the folder with a lock's wheels, fetched unless they are there."""
-    path = ROOT / "locks" / f"{lock}.txt"
-    key = hashlib.sha256(path.read_bytes() + settings.architecture.encode()).hexdigest()[:12]
-    target = settings.folder / "wheels" / f"{lock}-{key}"
-    if target.is_dir():
-        return target
+def folder(lock: str, settings: Settings) -> Path:
+    """Return where a lock's wheels are once they are fetched."""
+    content = lock_file(lock).read_bytes() + settings.architecture.encode()
+    return settings.folder / "wheels" / f"{lock}-{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def lock_file(lock: str) -> Path:
+    """Return a lock's file in the checkout."""
+    return ROOT / "locks" / f"{lock}.txt"
+
+
+def fetch(lock: str, settings: Settings, *, log: Path) -> None:
+    """Fetch a lock's wheels into their folder, all or nothing, and remove those of the lock's past."""
+    target = folder(lock, settings)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=target.parent) as name:
         fresh = Path(name) / "wheels"
-        run(download(path, fresh, settings), log=log, fix="see the lines above; the package index must be reachable")
+        command = download(lock_file(lock), fresh, settings)
+        run(command, log=log, fix="see the lines above; the package index must be reachable")
         fresh.rename(target)
     for old in target.parent.glob(f"{lock}-*"):
         if old != target:
             shutil.rmtree(old)
-    return target
 
 
 def download(lock: Path, target: Path, settings: Settings) -> list[str | Path]:
