@@ -192,9 +192,7 @@ def write_certificate(directory: Path) -> None:
     )
     (directory / "tls.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (directory / "tls.key").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
 
 

@@ -18,10 +18,9 @@ MEGABYTE: Final = 1024 * 1024
 
 @dataclass
 class Pod:
-    """Both ends of a pod."""
+    """An agent whose supervisor is ready."""
 
     agent: AgentProcess
-    peer: Peer
 
     @property
     def site(self) -> Path:
@@ -42,20 +41,29 @@ class Pod:
         return status
 
 
-@contextmanager
-def ready_pod(root: Path, *, options: tuple[str, ...] = ()) -> Iterator[Pod]:
-    """Run an agent that installs for this interpreter."""
+@dataclass
+class ScriptedPod(Pod):
+    """Its supervisor is a script of the test's."""
+
+    peer: Peer
+
+
+def installer_options() -> tuple[str, ...]:
+    """Have an agent install for this interpreter."""
     python = str(Path(sys.executable).resolve())
-    uv = str(Path(sys.executable).with_name("uv"))
-    fixed = ("--uv", uv, "--python", python, *options)
+    return ("--uv", str(Path(sys.executable).with_name("uv")), "--python", python)
+
+
+@contextmanager
+def ready_pod(root: Path, *, options: tuple[str, ...] = ()) -> Iterator[ScriptedPod]:
+    """Run an agent with a scripted supervisor that is ready."""
+    fixed = (*installer_options(), *options)
     with AgentProcess(root, options=fixed) as agent, Peer(agent.at(names.CONTROL_SOCKET)) as peer:
         peer.ready(python=platform.python_version())
-        yield Pod(agent, peer)
+        yield ScriptedPod(agent, peer)
 
 
-def ask(
-    index: Index, *requirements: str, access: dict[str, str] | None = None, **changes: Any
-) -> wire.InstallRequest:
+def ask(index: Index, *requirements: str, access: dict[str, str] | None = None, **changes: Any) -> wire.InstallRequest:
     """Ask for requirements from that index."""
     where = {"url": index.url, "netrc": index.netrc()} | (access or {})
     fields = {"timeout_seconds": 60, "max_bytes": 64 * MEGABYTE} | changes

@@ -12,8 +12,9 @@ from typing import Any, Final
 import pytest
 
 from harness.agent import AgentProcess
+from harness.pair import make_bundle
 from harness.peer import Peer
-from harness.pod import Pod, ready_pod
+from harness.pod import ScriptedPod, ready_pod
 from sandyard_api import names, wire
 from sandyard_api.tokens import Role
 
@@ -31,19 +32,13 @@ LIMITS: Final = wire.RunLimits(
 
 
 @pytest.fixture
-def pod(tmp_path: Path) -> Iterator[Pod]:
+def pod(tmp_path: Path) -> Iterator[ScriptedPod]:
     with ready_pod(tmp_path) as pod:
         yield pod
 
 
-def bundle(
-    code: bytes = b"print(1)", *, stdin: bytes = b"", files: dict[str, bytes] | None = None, **changes: Any
-) -> wire.Bundle:
-    blobs = [(wire.PartKind.CODE, code, ""), (wire.PartKind.STDIN, stdin, "")]
-    blobs += [(wire.PartKind.FILE, data, path) for path, data in (files or {}).items()]
-    parts = tuple(wire.part_of(kind, data, path=path) for kind, data, path in blobs)
-    manifest = wire.BundleManifest(**{"salt": "s", "limits": LIMITS, "parts": parts} | changes)
-    return wire.Bundle(manifest, tuple(data for _, data, _ in blobs))
+def bundle(code: bytes = b"print(1)", **changes: Any) -> wire.Bundle:
+    return make_bundle(code, **{"limits": LIMITS} | changes)
 
 
 def stage(agent: AgentProcess, inputs: wire.Bundle) -> None:
@@ -71,7 +66,7 @@ def finished(agent: AgentProcess) -> dict[str, Any]:
     return result
 
 
-def begin(pod: Pod, inputs: wire.Bundle | None = None) -> wire.Bundle:
+def begin(pod: ScriptedPod, inputs: wire.Bundle | None = None) -> wire.Bundle:
     """Stage, start, and take the supervisor's side up to the script's start."""
     inputs = inputs or bundle()
     stage(pod.agent, inputs)
@@ -81,7 +76,7 @@ def begin(pod: Pod, inputs: wire.Bundle | None = None) -> wire.Bundle:
     return inputs
 
 
-def test_a_run_from_its_inputs_to_its_result(pod: Pod) -> None:
+def test_a_run_from_its_inputs_to_its_result(pod: ScriptedPod) -> None:
     inputs = bundle(
         b"import sys",
         stdin=b"in",
@@ -126,7 +121,7 @@ def test_a_run_from_its_inputs_to_its_result(pod: Pod) -> None:
     assert pod.agent.call("GET", f"{runs}/artifacts/1").status == 404
 
 
-def test_the_same_start_again_finds_the_state_and_starts_nothing(pod: Pod) -> None:
+def test_the_same_start_again_finds_the_state_and_starts_nothing(pod: ScriptedPod) -> None:
     inputs = begin(pod)
     for epoch in (1, 2):
         answer = start(pod.agent, inputs, epoch=epoch)
@@ -138,7 +133,7 @@ def test_the_same_start_again_finds_the_state_and_starts_nothing(pod: Pod) -> No
     assert pod.peer.nothing_more()
 
 
-def test_many_starts_at_once_are_one(pod: Pod) -> None:
+def test_many_starts_at_once_are_one(pod: ScriptedPod) -> None:
     inputs = bundle()
     stage(pod.agent, inputs)
     answers: list[int] = []
@@ -152,7 +147,7 @@ def test_many_starts_at_once_are_one(pod: Pod) -> None:
     assert pod.peer.nothing_more()
 
 
-def test_a_lower_epoch_is_refused(pod: Pod) -> None:
+def test_a_lower_epoch_is_refused(pod: ScriptedPod) -> None:
     inputs = bundle()
     stage(pod.agent, inputs)
     assert start(pod.agent, bundle(b"other"), epoch=5).json()["code"] == "Conflict"
@@ -161,14 +156,14 @@ def test_a_lower_epoch_is_refused(pod: Pod) -> None:
     assert status(pod.agent)["phase"] == "unknown"
 
 
-def test_other_inputs_or_another_id_are_a_conflict(pod: Pod) -> None:
+def test_other_inputs_or_another_id_are_a_conflict(pod: ScriptedPod) -> None:
     inputs = begin(pod)
     assert start(pod.agent, bundle(b"other")).json()["code"] == "Conflict"
     assert start(pod.agent, inputs, run="run-2").json()["code"] == "Conflict"
     assert pod.agent.call("POST", wire.PATH_BUNDLE, bundle(b"late").encode()).json()["code"] == "Conflict"
 
 
-def test_a_bundle_is_replaced_until_then(pod: Pod) -> None:
+def test_a_bundle_is_replaced_until_then(pod: ScriptedPod) -> None:
     stage(pod.agent, bundle(b"first"))
     second = bundle(b"second")
     stage(pod.agent, second)
@@ -178,7 +173,7 @@ def test_a_bundle_is_replaced_until_then(pod: Pod) -> None:
     assert pod.peer.take_inputs().code == b"second"
 
 
-def test_a_revoked_id_is_never_accepted_not_even_by_the_next_process(pod: Pod) -> None:
+def test_a_revoked_id_is_never_accepted_not_even_by_the_next_process(pod: ScriptedPod) -> None:
     inputs = bundle()
     stage(pod.agent, inputs)
     assert pod.agent.call("POST", f"{wire.PATH_RUNS}/{RUN}/revoke").json()["phase"] == "revoked"
@@ -188,7 +183,7 @@ def test_a_revoked_id_is_never_accepted_not_even_by_the_next_process(pod: Pod) -
     assert status(pod.agent)["phase"] == "revoked"
 
 
-def test_an_accepted_run_cannot_be_revoked(pod: Pod) -> None:
+def test_an_accepted_run_cannot_be_revoked(pod: ScriptedPod) -> None:
     begin(pod)
     assert pod.agent.call("POST", f"{wire.PATH_RUNS}/{RUN}/revoke").json()["phase"] == "running"
 
@@ -203,7 +198,7 @@ def test_no_run_before_the_supervisor_is_ready(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["accepted", "running"])
-def test_an_agent_killed_in_a_run_never_starts_it_again(pod: Pod, moment: str) -> None:
+def test_an_agent_killed_in_a_run_never_starts_it_again(pod: ScriptedPod, moment: str) -> None:
     inputs = bundle()
     if moment == "running":
         begin(pod, inputs)
@@ -220,7 +215,7 @@ def test_an_agent_killed_in_a_run_never_starts_it_again(pod: Pod, moment: str) -
         Peer(pod.agent.at(names.CONTROL_SOCKET), seconds=0)
 
 
-def test_a_finished_result_survives_the_agent(pod: Pod) -> None:
+def test_a_finished_result_survives_the_agent(pod: ScriptedPod) -> None:
     begin(pod)
     pod.peer.output("stdout", b"kept")
     pod.peer.exited(stdout=4)
@@ -232,7 +227,7 @@ def test_a_finished_result_survives_the_agent(pod: Pod) -> None:
     assert pod.agent.call("GET", f"{wire.PATH_RUNS}/{RUN}/stdout").body == b"kept"
 
 
-def test_a_poll_answers_at_the_change(pod: Pod) -> None:
+def test_a_poll_answers_at_the_change(pod: ScriptedPod) -> None:
     begin(pod)
     woken: list[float] = []
 
@@ -249,14 +244,14 @@ def test_a_poll_answers_at_the_change(pod: Pod) -> None:
     assert woken[0] - told < PROMPT_SECONDS
 
 
-def test_a_poll_ends_when_nothing_changes(pod: Pod) -> None:
+def test_a_poll_ends_when_nothing_changes(pod: ScriptedPod) -> None:
     begin(pod)
     before = time.monotonic()
     assert status(pod.agent, wait=1)["phase"] == "running"
     assert 0.9 < time.monotonic() - before < 3
 
 
-def test_cancel_reaches_the_supervisor_and_keeps_what_was_printed(pod: Pod) -> None:
+def test_cancel_reaches_the_supervisor_and_keeps_what_was_printed(pod: ScriptedPod) -> None:
     begin(pod)
     pod.peer.output("stdout", b"so far")
     assert pod.agent.call("POST", f"{wire.PATH_RUNS}/{RUN}/cancel").json()["phase"] == "running"
@@ -267,14 +262,14 @@ def test_cancel_reaches_the_supervisor_and_keeps_what_was_printed(pod: Pod) -> N
     assert (result["outcome"], result["stdout"]["text"]) == ("cancelled", "so far")
 
 
-def test_cancel_before_the_start_is_a_promise(pod: Pod) -> None:
+def test_cancel_before_the_start_is_a_promise(pod: ScriptedPod) -> None:
     inputs = bundle()
     stage(pod.agent, inputs)
     assert pod.agent.call("POST", f"{wire.PATH_RUNS}/{RUN}/cancel").json()["phase"] == "revoked"
     assert start(pod.agent, inputs).json()["code"] == "Revoked"
 
 
-def test_acknowledge_only_what_has_finished(pod: Pod) -> None:
+def test_acknowledge_only_what_has_finished(pod: ScriptedPod) -> None:
     runs = f"{wire.PATH_RUNS}/{RUN}"
     assert pod.agent.call("POST", f"{runs}/acknowledge").status == 404
     begin(pod)
@@ -286,7 +281,7 @@ def test_acknowledge_only_what_has_finished(pod: Pod) -> None:
     assert pod.agent.call("POST", f"{runs}/acknowledge").json()["acknowledged"]
 
 
-def test_told_to_stop_it_serves_until_the_result_is_safe(pod: Pod) -> None:
+def test_told_to_stop_it_serves_until_the_result_is_safe(pod: ScriptedPod) -> None:
     begin(pod)
     process = pod.agent.process
     assert process is not None
@@ -299,13 +294,13 @@ def test_told_to_stop_it_serves_until_the_result_is_safe(pod: Pod) -> None:
     assert process.wait(10) == 0
 
 
-def test_told_to_stop_with_nothing_to_hand_over_it_ends(pod: Pod) -> None:
+def test_told_to_stop_with_nothing_to_hand_over_it_ends(pod: ScriptedPod) -> None:
     assert pod.agent.process is not None
     pod.agent.process.send_signal(signal.SIGTERM)
     assert pod.agent.process.wait(10) == 0
 
 
-def test_the_gateway_may_look_but_not_touch(pod: Pod) -> None:
+def test_the_gateway_may_look_but_not_touch(pod: ScriptedPod) -> None:
     inputs = bundle()
     touches = [
         ("POST", wire.PATH_BUNDLE, inputs.encode()),
@@ -322,7 +317,7 @@ def test_the_gateway_may_look_but_not_touch(pod: Pod) -> None:
 
 
 @pytest.mark.parametrize(("written", "truncated"), [(1000, False), (1001, True)])
-def test_a_stream_is_capped_exactly(pod: Pod, written: int, *, truncated: bool) -> None:
+def test_a_stream_is_capped_exactly(pod: ScriptedPod, written: int, *, truncated: bool) -> None:
     begin(pod)
     data = bytes(range(256)) * 4
     pod.peer.output("stdout", data[:600])
@@ -336,7 +331,7 @@ def test_a_stream_is_capped_exactly(pod: Pod, written: int, *, truncated: bool) 
     assert stream["sha256"] == hashlib.sha256(kept).hexdigest()
 
 
-def test_secrets_are_taken_out_of_everything(pod: Pod) -> None:
+def test_secrets_are_taken_out_of_everything(pod: ScriptedPod) -> None:
     secret = "s3cr3t-value"
     begin(
         pod,
@@ -378,7 +373,7 @@ def test_secrets_are_taken_out_of_everything(pod: Pod) -> None:
     ],
     ids=str,
 )
-def test_a_supervisor_that_talks_nonsense_is_lost(pod: Pod, frame: Any) -> None:
+def test_a_supervisor_that_talks_nonsense_is_lost(pod: ScriptedPod, frame: Any) -> None:
     begin(pod)
     pod.peer.send(frame)
     result = finished(pod.agent)
@@ -387,14 +382,14 @@ def test_a_supervisor_that_talks_nonsense_is_lost(pod: Pod, frame: Any) -> None:
 
 
 @pytest.mark.parametrize("lengths", [b"\xff\xff\xff\xff\x00\x00\x00\x00", b"\x00\x00\x00\x02\x00\x10\x00\x01"])
-def test_a_frame_above_its_bounds_is_never_read(pod: Pod, lengths: bytes) -> None:
+def test_a_frame_above_its_bounds_is_never_read(pod: ScriptedPod, lengths: bytes) -> None:
     begin(pod)
     pod.peer.socket.sendall(lengths)
     assert finished(pod.agent)["outcome"] == "supervisorLost"
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_artifacts_above_their_caps_end_the_channel(pod: Pod, kept: int) -> None:
+def test_artifacts_above_their_caps_end_the_channel(pod: ScriptedPod, kept: int) -> None:
     begin(pod)
     pod.peer.output("stdout", b"before")
     if kept:
@@ -408,7 +403,7 @@ def test_artifacts_above_their_caps_end_the_channel(pod: Pod, kept: int) -> None
     assert result["stdout"]["text"] == "before"
 
 
-def test_a_supervisor_that_goes_after_the_end_loses_no_end(pod: Pod) -> None:
+def test_a_supervisor_that_goes_after_the_end_loses_no_end(pod: ScriptedPod) -> None:
     begin(pod)
     pod.peer.exited(exitCode=3)
     pod.peer.socket.close()
@@ -417,7 +412,7 @@ def test_a_supervisor_that_goes_after_the_end_loses_no_end(pod: Pod) -> None:
     assert result["warnings"]
 
 
-def test_inputs_that_cannot_be_placed_run_nothing(pod: Pod) -> None:
+def test_inputs_that_cannot_be_placed_run_nothing(pod: ScriptedPod) -> None:
     inputs = bundle(files={"a": b"1"})
     stage(pod.agent, inputs)
     start(pod.agent, inputs)
@@ -434,12 +429,12 @@ def test_only_the_runners_user_is_heard(tmp_path: Path) -> None:
         assert agent.at(names.CONTROL_SOCKET).exists()
 
 
-def test_the_socket_is_gone_once_the_supervisor_is_there(pod: Pod) -> None:
+def test_the_socket_is_gone_once_the_supervisor_is_there(pod: ScriptedPod) -> None:
     assert pod.agent.call("GET", f"{wire.PATH_STATUS}?wait=20").json()["supervisor"] == "ready"
     assert not pod.agent.at(names.CONTROL_SOCKET).exists()
 
 
-def test_half_a_surrogate_pair_in_the_scripts_words_harms_nobody(pod: Pod) -> None:
+def test_half_a_surrogate_pair_in_the_scripts_words_harms_nobody(pod: ScriptedPod) -> None:
     begin(pod)
     pod.peer.exited(exitCode=1, errorType="ValueError", errorMessage="half \ud800 pair")
     pod.peer.finished()
@@ -447,7 +442,7 @@ def test_half_a_surrogate_pair_in_the_scripts_words_harms_nobody(pod: Pod) -> No
     assert (result["outcome"], result["errorMessage"]) == ("exited", "half ? pair")
 
 
-def test_arguments_and_environment_may_be_larger_than_a_header(pod: Pod) -> None:
+def test_arguments_and_environment_may_be_larger_than_a_header(pod: ScriptedPod) -> None:
     inputs = bundle(args=("\x01" * 4096,) * 20, env=(wire.EnvVar(name="A", value="\u00e9" * 16000),))
     stage(pod.agent, inputs)
     start(pod.agent, inputs)

@@ -158,9 +158,7 @@ def test_the_image_is_not_installed_again_and_own_versions_win(index: Index, tmp
     options = ("--image-site", str(image), "--image-packages", str(tmp_path / "packages.json"))
 
     with ready_pod(tmp_path / "one", options=options) as pod:
-        question = wire.RequirementsRequest(
-            requirements=("base", "big", "plain>=1"), requires_python=">=3.11"
-        )
+        question = wire.RequirementsRequest(requirements=("base", "big", "plain>=1"), requires_python=">=3.11")
         reply = pod.agent.call("POST", wire.PATH_REQUIREMENTS, question).json()
         assert [each["name"] for each in reply["satisfied"]] == ["base", "plain"]
         assert reply["missing"] == ["big", "plain>=1"]

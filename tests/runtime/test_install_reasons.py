@@ -73,9 +73,7 @@ def test_a_package_is_installed(pod: Pod, index: Index) -> None:
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else value,
 )
-def test_what_the_index_has_not_is_named(
-    pod: Pod, index: Index, requirements: list[str], reason: str
-) -> None:
+def test_what_the_index_has_not_is_named(pod: Pod, index: Index, requirements: list[str], reason: str) -> None:
     status = pod.install(ask(index, *requirements))
     assert (status["phase"], status["reason"]) == ("failed", reason), status
     assert status["message"]
@@ -142,9 +140,7 @@ def test_an_index_that_refuses_the_download_is_an_auth_failure(pod: Pod, index: 
         assert pod.install(ask(index, "plain", access=through(index, port)))["reason"] == "IndexAuthFailed"
 
 
-def test_a_wheel_that_is_not_what_the_index_says_is_a_hash_mismatch(
-    pod: Pod, index: Index, tmp_path: Path
-) -> None:
+def test_a_wheel_that_is_not_what_the_index_says_is_a_hash_mismatch(pod: Pod, index: Index, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = make_wheel(tmp_path / "other", "plain", "1.1", files={"plain/__init__.py": b"evil = True\n"})
 
