@@ -8,7 +8,7 @@ import pytest
 
 from chart.control_plane import ControlPlane, control_plane
 from chart.people import settle, until_policies_are_in_force
-from chart.release import CHART, NAMESPACE, VALUES, install
+from chart.release import CHART, NAMESPACE, VALUES, install, purge
 from harness.control_plane import program
 
 
@@ -55,11 +55,18 @@ def unguarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane
         yield plane
 
 
-@pytest.fixture
-def empty_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """Give a control plane with nothing installed, for one test alone."""
+@pytest.fixture(scope="session")
+def spare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Give a control plane for what installs and removes."""
     with control_plane(_folder(tmp_path_factory)) as plane:
         yield plane
+
+
+@pytest.fixture
+def empty_plane(spare: ControlPlane) -> Iterator[ControlPlane]:
+    """Give it with nothing installed, and take away afterwards what is kept on uninstall as well."""
+    yield spare
+    purge(spare)
 
 
 def _folder(factory: pytest.TempPathFactory) -> Path:

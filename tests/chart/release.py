@@ -27,6 +27,13 @@ def helm(plane: ControlPlane, verb: str, *args: str, check: bool = True) -> subp
     return plane.run("helm", verb, RELEASE, *chart, "--namespace", NAMESPACE, *args, check=check)
 
 
+def purge(plane: ControlPlane) -> None:
+    """Remove the release and the kinds with all their objects."""
+    helm(plane, "uninstall", "--no-hooks", "--ignore-not-found")
+    kinds = [f"{plural}.sandyard.dev" for plural in ("sandboxtasks", "sandboxes", "sandboxpools", "sandboxclasses")]
+    plane.run("kubectl", "delete", "crd", *kinds, "--ignore-not-found", "--timeout=60s")
+
+
 def until_roles_are_aggregated(plane: ControlPlane) -> None:
     """Wait for the controller that adds the tenant roles to ``edit``."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/edit"

@@ -1,5 +1,6 @@
 """The program of the uninstall hook, with the hook's own rights, on a real API server with real controllers."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -14,9 +15,11 @@ from chart.conftest import Helm
 from chart.control_plane import ControlPlane
 from chart.people import TEAM, settle
 from chart.release import NAMESPACE, OPERATOR, install
-from chart.sandbox_pods import LABEL, PODS, pod, restricted_spec
+from chart.sandbox_pods import LABEL, PODS, plain_spec, pod, restricted_spec
 from chart.test_objects import OURS
 from harness.tenant import eventually
+from sandyard_operator.uninstall import LeftoverError
+from sandyard_operator.uninstall import uninstall as remove_all
 
 SYSTEM: Final = f"/api/v1/namespaces/{NAMESPACE}"
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/sandyard-operator"
@@ -37,9 +40,7 @@ def lived_in(empty_plane: ControlPlane) -> ControlPlane:
         assert made.allowed, made.message
     empty_plane.must("POST", f"{SYSTEM}/secrets", {"metadata": {"name": "sandyard-authority"}})
     empty_plane.must("POST", LEASE.rpartition("/")[0], {"metadata": {"name": "sandyard-operator"}})
-    for name, task_pod in (("kept", "tenant"),):
-        body = {"metadata": {"name": name}, "spec": {"containers": [{"name": task_pod, "image": "none"}]}}
-        empty_plane.must("POST", PODS, body)
+    empty_plane.must("POST", PODS, pod("kept", plain_spec()))
     eventually(lambda: empty_plane.must("GET", f"{SYSTEM}/pods")["items"], lambda pods: len(pods) > 0)
     return empty_plane
 
@@ -95,3 +96,20 @@ def names(plane: ControlPlane, path: str) -> list[str]:
     """Name the objects of a collection."""
     listed: list[dict[str, Any]] = plane.must("GET", path)["items"]
     return [item["metadata"]["name"] for item in listed]
+
+
+def test_a_pod_that_does_not_go_is_named_at_the_deadline(
+    empty_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = pod("sandyard-stuck", restricted_spec(), LABEL)
+    stuck["metadata"]["finalizers"] = ["example.com/stuck"]
+    default = PODS.replace(TEAM, "default")
+    made = empty_plane.call("POST", default, stuck, user=OPERATOR, groups=("system:masters",))
+    assert made.allowed, made.message
+    monkeypatch.setenv("KUBECONFIG", str(empty_plane.kubeconfig))
+    with pytest.raises(LeftoverError, match=r"default/sandyard-stuck on node \(none\).*--force"):
+        asyncio.run(remove_all(NAMESPACE, seconds=1))
+    free = {"metadata": {"finalizers": None}}
+    path = f"{default}/sandyard-stuck"
+    assert empty_plane.call("PATCH", path, free, user=OPERATOR, groups=("system:masters",)).allowed
+    assert asyncio.run(remove_all(NAMESPACE, seconds=20)).startswith("deleted 0 sandbox pods")
