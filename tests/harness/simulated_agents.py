@@ -51,6 +51,8 @@ class SimulatedAgent:
     run: RunStatus | None = None
     revoked: set[str] = field(default_factory=set)
     epoch: int = 0
+    installer_gone: bool = True
+    forgetful: bool = False  # a broken one: accepts and remembers nothing
     started_under: list[str] = field(default_factory=list)  # network label at each start
     starts: list[str] = field(default_factory=list)  # run ids that were really started
 
@@ -124,10 +126,11 @@ class SimulatedAgents:
         return self._agent(pod, "install_status", wait=wait).install
 
     async def probe(self, pod: PodView, request: ProbeRequest) -> ProbeReply:
-        self._agent(pod, "probe")
+        agent = self._agent(pod, "probe")
         assert request.host
         stored = self.pods[(pod.namespace, pod.name)]
-        return ProbeReply(connected=stored.network == NETWORK_INSTALLING, error="ETIMEDOUT")
+        connected = stored.network == NETWORK_INSTALLING
+        return ProbeReply(connected=connected, error="ETIMEDOUT", installer_gone=agent.installer_gone)
 
     async def start(self, pod: PodView, run_id: str, request: StartRequest) -> RunStatus:
         agent = self._agent(pod, "start")
@@ -136,6 +139,8 @@ class SimulatedAgents:
         agent.epoch = request.epoch
         if run_id in agent.revoked:
             raise AgentRefusedError(ErrorCode.REVOKED, "this run was revoked")
+        if agent.forgetful:
+            return self._known(agent, run_id)
         if agent.run is None:
             if request.input_digest != agent.digest:
                 raise AgentRefusedError(ErrorCode.CONFLICT, "other inputs are staged")
