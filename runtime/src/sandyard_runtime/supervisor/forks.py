@@ -38,7 +38,9 @@ def start_template(link: Link, *, egress: bool) -> Template:
     except OSError as error:
         raise NotStartedError("startFailed", f"no template could be forked: {error.strerror}") from error
     if child == 0:
+        # A descriptor's number will be another file's; an object that still held it would close that one at the end.
         link.connection.detach()
+        ours.detach()
         os.closerange(3, theirs.fileno())
         os.closerange(theirs.fileno() + 1, template.OPEN_FILES)
         sys.exit(template.main(theirs, egress=egress))

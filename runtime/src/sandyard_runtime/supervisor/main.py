@@ -20,6 +20,7 @@ from sandyard_runtime.worker import syscalls
 from sandyard_runtime.worker.order import Order
 
 MESSAGE_CHARACTERS: Final = 1000
+NOTHING: Final = {"stdoutBytes": 0, "stderrBytes": 0, "runMilliseconds": 0}
 
 
 def main() -> int:
@@ -107,15 +108,17 @@ def try_template(link: Link) -> Template | NotStartedError:
 def run(link: Link, inputs: Inputs, first: Template | NotStartedError) -> None:
     """Carry out the one run and send what it left behind."""
     order = inputs.order()
-    one = Run(link, order, run_id=inputs.run_id)
     try:
         template = choose_template(link, inputs, first)
-        one.carry_out(template, stdin=inputs.stdin, timeout=inputs.timeout)
-        warnings = collect(link, order.limits)
+        one = Run(link, order, run_id=inputs.run_id)
+        ending = one.carry_out(template, stdin=inputs.stdin, timeout=inputs.timeout)
+        collecting = True
     except NotStartedError as error:
         end_all()
-        one.tell_end({"outcome": error.outcome, "message": str(error)[:MESSAGE_CHARACTERS]})
-        warnings = []
+        ending = {"outcome": error.outcome, "message": str(error)[:MESSAGE_CHARACTERS], **NOTHING}
+        collecting = False
+    link.send({"type": "exited", "runId": inputs.run_id, **ending})
+    warnings = collect(link, order.limits) if collecting else []
     link.send({"type": "finished", "runId": inputs.run_id, "warnings": warnings})
 
 
@@ -123,8 +126,9 @@ def choose_template(link: Link, inputs: Inputs, first: Template | NotStartedErro
     """Return the template that fits; raises NotStartedError."""
     if inputs.cancelled:
         raise NotStartedError("cancelled", "cancelled before it started")
-    if inputs.order().egress:
-        return start_template(link, egress=True)
     if isinstance(first, NotStartedError):
         raise first
-    return first
+    if not inputs.order().egress:
+        return first
+    first.control.close()
+    return start_template(link, egress=True)

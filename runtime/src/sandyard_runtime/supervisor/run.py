@@ -37,8 +37,8 @@ class Run:
         os.set_blocking(self._pipes.report, False)
         self._order = order
 
-    def carry_out(self, chosen: Template, *, stdin: bytes, timeout: float) -> None:
-        """Start the run, see it to its end, kill what is left, report; NotStartedError when no user byte ran."""
+    def carry_out(self, chosen: Template, *, stdin: bytes, timeout: float) -> dict[str, Any]:
+        """Start the run, see it to its end, kill what is left; return how it ended, or raise NotStartedError."""
         kills_before = oom_kills()
         pidfd, isolation = fork_run(chosen, self._order, self._pipes)
         self._tell({"type": "started", "isolation": isolation})
@@ -60,12 +60,8 @@ class Run:
             out_of_memory=oom_kills() > kills_before,
             over_disk=self._disk.is_over_at_last(),
         )
-        self.tell_end(report(facts, bytes(self._said)), milliseconds=milliseconds)
-
-    def tell_end(self, ending: dict[str, Any], *, milliseconds: int = 0) -> None:
-        """Report the end."""
         totals = {f"{name}Bytes": stream.total for name, stream in self._streams.items()}
-        self._tell({"type": "exited", **ending, **totals, "runMilliseconds": milliseconds})
+        return report(facts, bytes(self._said)) | totals | {"runMilliseconds": milliseconds}
 
     def _watch(self, pidfd: int, feed: Feed, *, deadline: float) -> None:
         """Serve the pipes until the run's process has ended, by itself or by us."""
