@@ -50,10 +50,7 @@ def furnish(root: Path, plan: dict[str, Any]) -> None:
     """Build the room's tree."""
     memory(root, size="16m", mode="755")
     (root / "usr").mkdir()
-    if ":" in plan["usr"]:
-        mount("overlay", root / "usr", kind="overlay", flags=MS_RDONLY, options=f"lowerdir={plan['usr']}")
-    else:
-        bind(plan["usr"], root / "usr")
+    mount("overlay", root / "usr", kind="overlay", flags=MS_RDONLY, options=f"lowerdir={plan['usr']}")
     for name in LINKS:
         (root / name).symlink_to(f"usr/{name}")
     for name in ETC:

@@ -1,7 +1,9 @@
 """A real supervisor as PID 1 of a room, and this test as the agent at the other end of its channel."""
 
+import contextlib
 import functools
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -18,7 +20,7 @@ from sandyard_runtime import wire
 DEADLINE_SECONDS: Final = 30.0
 RUNTIME: Final = Path(__file__).parents[2] / "runtime"
 ROOM: Final = Path(__file__).parent / "room.py"
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 0.1
 PIECE_BYTES: Final = 512 * 1024
 NAMESPACES: Final = ("--mount", "--pid", "--ipc", "--uts", "--net", "--fork", "--kill-child", "--propagation=private")
 LIMITS: Final = {
@@ -80,8 +82,10 @@ class Room:
         self.control = base / "control"
         self.site = base / "packages" / "site"
         self.image_site = base / "image-site"
-        for folder in (base / "root", self.control, self.site, self.image_site):
+        packages = base / "usr/lib" / Path(python()).name / "site-packages"
+        for folder in (base / "root", self.control, self.site, self.image_site, packages):
             folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(RUNTIME / "runner/sandyard.pth", packages)
         self._binds = [
             (str(RUNTIME / "src/sandyard_runtime"), f"{names.RUNTIME_SOURCE_DIR}/sandyard_runtime"),
             (str(RUNTIME / "runner/__main__.py"), f"{names.RUNTIME_SOURCE_DIR}/__main__.py"),
@@ -96,7 +100,7 @@ class Room:
         """Start a program as PID 1 of the room."""
         plan = {
             "root": str(self.base / "root"),
-            "usr": ":".join(dict.fromkeys((str(interpreter()), "/usr"))),
+            "usr": ":".join(dict.fromkeys((str(self.base / "usr"), str(interpreter()), "/usr"))),
             "binds": self._binds,
             "cgroups": self._cgroups,
             "uid": names.RUNNER_UID,
@@ -106,6 +110,31 @@ class Room:
         }
         room = [sys.executable, "-I", "-S", str(ROOM), json.dumps(plan)]
         return subprocess.Popen(["unshare", *NAMESPACES, *room], text=True, **options)
+
+    def processes(self, runner: "Runner") -> int:
+        """Return how many processes are in the room."""
+        assert runner.process is not None
+        inside = Path(f"/proc/{_first_inside(runner.process.pid)}/ns/pid").readlink()
+        found = 0
+        for each in Path("/proc").glob("[0-9]*/ns/pid"):
+            with contextlib.suppress(OSError):
+                found += each.readlink() == inside
+        return found
+
+    def signal(self, process: "subprocess.Popen[str]", number: int) -> None:
+        """Send a signal to the room's PID 1, from outside as a kubelet would, once it is the program given."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not (found := _first_inside(process.pid)):
+            assert time.monotonic() < deadline, "the room does not come up"
+            time.sleep(LOOK_SECONDS)
+        os.kill(found, number)
+
+
+def _first_inside(unshare: int) -> int:
+    """Return the pid of a room's PID 1 as this machine sees it, 0 while it is still furnishing the room."""
+    children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
+    furnished = [child for child in children if str(ROOM) not in Path(f"/proc/{child}/cmdline").read_text()]
+    return int(furnished[0]) if furnished else 0
 
 
 class Runner:
@@ -174,7 +203,7 @@ class Runner:
         return self.receive()
 
     def start(self, code: str | bytes, *, stdin: bytes = b"", timeout: float = 20.0, **more: Any) -> None:
-        """Ask for a run; ``more`` may hold args, env, egress and limits to change."""
+        """Ask for a run; ``more`` may hold args, env, egress, limits to change and a frame to slip in."""
         header = {
             "type": "start",
             "runId": "run-1",
@@ -184,6 +213,8 @@ class Runner:
         }
         words = {"args": list(more.get("args", ())), "env": dict(more.get("env", {}))}
         self.send(header, json.dumps(words).encode())
+        if "before_code" in more:
+            self.send(more["before_code"])
         self._send_blob({"type": "code"}, code.encode() if isinstance(code, str) else code)
         self._send_blob({"type": "stdin"}, stdin)
 
