@@ -59,6 +59,12 @@ IMAGES: Final = (
             Piece("operator/src/sandyard_operator", "code/sandyard_operator"),
         ),
     ),
+    Image(
+        name="index",
+        description="A private package index for trying and testing Sandyard",
+        locks=("index", "index-packages"),
+        pieces=(),
+    ),
 )
 
 

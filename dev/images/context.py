@@ -45,7 +45,7 @@ def lay_out(image: Image, folder: Path, *, wheelhouses: Mapping[str, Path], uv: 
         place(ROOT / "locks" / f"{lock}.txt", copied)
         link_wheels(wheelhouses[lock], folder / WHEELS / lock)
         installer = folder / "steps" / "packages.py"
-        arguments[f"{lock.upper()}_WHEELS"] = digest_of([("lock", copied), ("installer", installer)])
+        arguments[f"{lock.upper().replace('-', '_')}_WHEELS"] = digest_of([("lock", copied), ("installer", installer)])
     return Context(folder=folder, digest=digest_of(entries(folder), *sorted(arguments.items())), arguments=arguments)
 
 

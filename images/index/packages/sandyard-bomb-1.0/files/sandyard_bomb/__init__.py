@@ -1,0 +1,3 @@
+"""A test package."""
+
+__version__ = "1.0"

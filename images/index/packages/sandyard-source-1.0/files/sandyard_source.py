@@ -1,0 +1,1 @@
+"""Only ever installed by a build."""
