@@ -6,7 +6,9 @@ logged and left out: it must not cost the others.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import kopf
@@ -20,12 +22,12 @@ from sandyard_operator.kube.access import Access
 from sandyard_operator.kube.views import problems
 from sandyard_operator.ports import Change, ObjectKind
 
-SERVER_SECONDS: Final = 300.0  # a stream is renewed after this long …
+SERVER_SECONDS: Final = 300  # a whole number, or the API server refuses; a stream is renewed after it …
 CLIENT_SECONDS: Final = 310.0  # … or given up; one that fell silent ends after kopf's own 70 s
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
+BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, *(5.0,) * 12)  # a minute; after it the process ends and is restarted
 PAGE_OBJECTS: Final = 100  # of at most 0.5 MB each
-EXIT_SECONDS: Final = 25.0  # of the pod's 30 s of grace
 WATCHED: Final = {
     ObjectKind.TASK: (names.GROUP, names.VERSION, "sandboxtasks"),
     ObjectKind.CLASS: (names.GROUP, names.VERSION, "sandboxclasses"),
@@ -55,6 +57,17 @@ class _Everything(Collection["asyncio.Task[Any]"]):
         return len(asyncio.all_tasks())
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Connection(kopf.ConnectionInfo):
+    """kopf's way to the API server, with the TLS of our own client."""
+
+    access: Access
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        """Return TLS as the kube room sets it up."""
+        return self.access.ssl_context()
+
+
 class KopfFeed:
     """Watches tasks, classes and our pods."""
 
@@ -81,8 +94,11 @@ class KopfFeed:
         )
 
     async def run(self) -> None:
-        """Watch until cancelled; raises what ended the watches."""
-        await kopf.run_tasks(self._tasks, ignored=_Everything())
+        """Watch until cancelled; raises FeedError when the watches end by themselves."""
+        try:
+            await kopf.run_tasks(self._tasks, ignored=_Everything())
+        except Exception as error:
+            raise FeedError(f"the watches ended: {error}") from error
         raise FeedError("the watches ended")
 
     async def changes(self) -> AsyncIterator[Change]:
@@ -99,14 +115,7 @@ class KopfFeed:
         return registry
 
     async def _login(self, **_: Any) -> kopf.ConnectionInfo:
-        certificate, key = self._access.certificate_files or (None, None)
-        return kopf.ConnectionInfo(
-            server=self._access.server,
-            ca_path=self._access.ca_file,
-            certificate_path=certificate,
-            private_key_path=key,
-            token=await self._access.token(),
-        )
+        return _Connection(server=self._access.server, token=await self._access.token(), access=self._access)
 
     def _handler(self, kind: ObjectKind) -> Callable[..., Any]:
         async def take(*, event: Any, **_: Any) -> None:
@@ -145,6 +154,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.label_selectors["", "v1", "pods"] = names.LABEL_ROLE
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.networking.connect_timeout = CONNECT_SECONDS
+    settings.networking.error_backoffs = BACKOFFS
     settings.queueing.worker_limit = None  # a limit becomes a throttle: workers linger
-    settings.process.ultimate_exiting_timeout = EXIT_SECONDS
+    settings.process.ultimate_exiting_timeout = None  # how the process ends is not kopf's business
     return settings
