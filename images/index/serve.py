@@ -13,7 +13,7 @@ from pathlib import Path
 import pypiserver
 import waitress
 from pypiserver.backend import SimpleFileBackend
-from pypiserver.pkg_helpers import PkgFile
+from pypiserver.core import PkgFile
 
 PACKAGES = Path("/srv/packages")
 PORT = 8080
