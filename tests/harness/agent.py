@@ -26,6 +26,7 @@ from sandyard_api import names, tokens, wire
 
 DEADLINE_SECONDS: Final = 20.0
 POD_UID: Final = "6f1d1a2c-0000-4000-8000-000000000001"
+SMALL_BYTES: Final = 1 << 20
 HOST: Final = "127.0.0.1"
 
 
@@ -56,12 +57,16 @@ class Keys:
 
 
 class AgentProcess:
-    """An agent with a directory tree of its own; a context manager that ends it."""
+    """An agent with a directory tree of its own; a context manager that ends it.
 
-    def __init__(self, root: Path, *, keys: Keys | None = None, options: tuple[str, ...] = ()) -> None:
+    The pod's directory ``small`` is then a volume of SMALL_BYTES that only the agent sees.
+    """
+
+    def __init__(self, root: Path, *, keys: Keys | None = None, options: tuple[str, ...] = (), small: str = "") -> None:
         self.root = root
         self.keys = keys or Keys()
         self._options = options
+        self._small = small
         self.process: subprocess.Popen[str] | None = None
         self.port = 0
         for directory in (
@@ -80,8 +85,11 @@ class AgentProcess:
 
     def start(self) -> None:
         """Start the process and wait until it listens."""
+        mount = f"mount -t tmpfs -o size={SMALL_BYTES} tmpfs {self.at(self._small)}" if self._small else ""
+        room = ["unshare", "--mount", "--propagation=private", "sh", "-c", f'{mount} && exec "$@"', "sh"]
         self.process = subprocess.Popen(
             [
+                *(room if self._small else []),
                 sys.executable,
                 "-I",
                 "-m",
@@ -173,8 +181,8 @@ class AgentProcess:
         return answer
 
 
-def write_certificate(directory: Path) -> None:
-    """Write a self-signed certificate for loopback."""
+def write_certificate(directory: Path, *, authority: bool = True) -> None:
+    """Write a self-signed certificate for loopback; only what is no ``authority`` will do for uv."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "agent")])
     now = datetime.now(UTC)
@@ -187,7 +195,7 @@ def write_certificate(directory: Path) -> None:
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
     (directory / "tls.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

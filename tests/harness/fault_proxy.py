@@ -1,11 +1,13 @@
 """A proxy in front of a real index that spoils chosen answers on their way."""
 
 import http.client
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Final
 
 from harness.index import HOST
@@ -27,7 +29,7 @@ Spoil = Callable[[str, Reply], Reply]
 
 
 @contextmanager
-def fault_proxy(port: int, spoil: Spoil) -> Iterator[int]:
+def fault_proxy(port: int, spoil: Spoil, *, tls: Path | None = None) -> Iterator[int]:
     """Serve the index at ``port`` through ``spoil(path, reply)``; yields the proxy's port."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -55,6 +57,10 @@ def fault_proxy(port: int, spoil: Spoil) -> Iterator[int]:
 
     server = ThreadingHTTPServer((HOST, 0), Handler)
     server.daemon_threads = True
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls / "tls.crt", tls / "tls.key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

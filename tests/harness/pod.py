@@ -55,10 +55,10 @@ def installer_options() -> tuple[str, ...]:
 
 
 @contextmanager
-def ready_pod(root: Path, *, options: tuple[str, ...] = ()) -> Iterator[ScriptedPod]:
+def ready_pod(root: Path, *, options: tuple[str, ...] = (), small: str = "") -> Iterator[ScriptedPod]:
     """Run an agent with a scripted supervisor that is ready."""
     fixed = (*installer_options(), *options)
-    with AgentProcess(root, options=fixed) as agent, Peer(agent.at(names.CONTROL_SOCKET)) as peer:
+    with AgentProcess(root, options=fixed, small=small) as agent, Peer(agent.at(names.CONTROL_SOCKET)) as peer:
         peer.ready(python=platform.python_version())
         yield ScriptedPod(agent, peer)
 

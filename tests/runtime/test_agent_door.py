@@ -171,6 +171,17 @@ def test_odd_waits_do_no_harm(agent: AgentProcess, wait: str, status: int) -> No
     assert agent.call("GET", f"{wire.PATH_RUNS}/gone?wait={wait}").status == status
 
 
+def test_a_caller_that_asks_first_is_told_to_go_on(agent: AgentProcess) -> None:
+    body = wire.ProbeRequest(host=HOST, port=1).to_json()
+    headers = agent.headers("POST", wire.PATH_PROBE, body)
+    headers |= {"content-length": str(len(body)), "expect": "100-continue"}
+    with agent.connect() as connection:
+        connection.sendall(request_head("POST", wire.PATH_PROBE, headers))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(body)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
 def test_one_connection_carries_many_requests(agent: AgentProcess) -> None:
     with agent.connect() as connection:
         for _ in range(3):

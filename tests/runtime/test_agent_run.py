@@ -1,5 +1,6 @@
 """The one run of a pod's life: accepted once, told at once, kept until it is safe elsewhere."""
 
+import contextlib
 import hashlib
 import json
 import signal
@@ -260,6 +261,29 @@ def test_cancel_reaches_the_supervisor_and_keeps_what_was_printed(pod: ScriptedP
     pod.peer.finished()
     result = finished(pod.agent)
     assert (result["outcome"], result["stdout"]["text"]) == ("cancelled", "so far")
+
+
+def test_cancel_before_the_inputs_are_placed_starts_nothing(pod: ScriptedPod) -> None:
+    inputs = bundle(files={"a": b"1"})
+    stage(pod.agent, inputs)
+    start(pod.agent, inputs)
+    while pod.peer.receive()[0]["type"] != "place":
+        pass
+    assert pod.agent.call("POST", f"{wire.PATH_RUNS}/{RUN}/cancel").json()["phase"] == "accepted"
+    pod.peer.send({"type": "placed"})
+    assert finished(pod.agent)["outcome"] == "cancelled"
+    assert pod.peer.nothing_more()
+
+
+def test_a_full_disk_ends_the_run_and_not_the_agent(tmp_path: Path) -> None:
+    with ready_pod(tmp_path, small=names.AGENT_STATE_DIR) as pod:
+        limits = LIMITS.model_copy(update={"stdout_bytes": 4 << 20})
+        begin(pod, bundle(limits=limits))
+        with contextlib.suppress(ConnectionError):
+            for _ in range(8):
+                pod.peer.output("stdout", b"x" * (256 << 10))
+        assert finished(pod.agent)["outcome"] == "supervisorLost"
+        assert pod.agent.call("GET", wire.PATH_STATUS).status == 200
 
 
 def test_cancel_before_the_start_is_a_promise(pod: ScriptedPod) -> None:

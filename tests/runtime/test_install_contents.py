@@ -1,13 +1,16 @@
 """What may be published: files with a RECORD, within bounds, and nothing that runs by itself."""
 
 import json
+import random
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.index import Index, make_wheel, serve_index
-from harness.pod import MEGABYTE, Pod, ask, ready_pod
+from harness.index import HOST, Index, make_wheel, serve_index
+from harness.pair import make_bundle
+from harness.pod import MEGABYTE, Pod, ScriptedPod, ask, ready_pod
 from sandyard_api import names, wire
 
 SIZED = 300_000  # bytes of the big package's one file
@@ -33,6 +36,7 @@ def fill(packages: Path) -> None:
     make_wheel(packages, "wrong", "1.0", record={"wrong/__init__.py": "wrong/__init__.py,sha256=AAAA,18"})
     make_wheel(packages, "climbing", "1.0", unlisted={"../../escaped.py": b"x = 1\n"})
     make_wheel(packages, "big", "1.0", files={"big.py": b"#" * SIZED})
+    make_wheel(packages, "random", "1.0", files={"random.bin": random.Random(1).randbytes(2 * MEGABYTE)})  # noqa: S311
     make_wheel(packages, "bomb", "1.0", files={"bomb.bin": bytes(64 * MEGABYTE)})
     make_wheel(packages, "many", "1.0", files={f"many/{number}.py": b"" for number in range(50)})
     shared = {"space/__init__.py": b"# shared\n"}
@@ -41,7 +45,7 @@ def fill(packages: Path) -> None:
 
 
 @pytest.fixture
-def pod(tmp_path: Path) -> Iterator[Pod]:
+def pod(tmp_path: Path) -> Iterator[ScriptedPod]:
     with ready_pod(tmp_path) as pod:
         yield pod
 
@@ -100,6 +104,37 @@ def test_files_are_capped_exactly(pod: Pod, index: Index, tmp_path: Path) -> Non
 def test_a_bomb_is_stopped_while_it_grows(pod: Pod, index: Index) -> None:
     status = pod.install(ask(index, "bomb", max_bytes=MEGABYTE))
     assert (status["phase"], status["reason"]) == ("failed", "InstallFailed"), status
+
+
+def test_a_full_disk_is_an_install_failure(index: Index, tmp_path: Path) -> None:
+    with ready_pod(tmp_path, small=names.PACKAGES_DIR) as pod:
+        status = pod.install(ask(index, "random"))
+    assert (status["phase"], status["reason"]) == ("failed", "InstallFailed"), status
+    assert "No space left" in status["message"]
+
+
+def test_nothing_is_installed_once_a_run_was_accepted(pod: ScriptedPod, index: Index) -> None:
+    inputs = make_bundle(b"pass")
+    pod.agent.call("POST", wire.PATH_BUNDLE, inputs.encode())
+    start = wire.StartRequest(epoch=1, input_digest=inputs.digest, run_timeout_seconds=9)
+    assert pod.agent.call("POST", f"{wire.PATH_RUNS}/a", start).status == 200
+    assert pod.agent.call("POST", wire.PATH_INSTALL, ask(index, "plain")).json()["code"] == "Conflict"
+
+
+def test_no_run_starts_beside_an_installer(pod: ScriptedPod, index: Index) -> None:
+    inputs = make_bundle(b"pass")
+    pod.agent.call("POST", wire.PATH_BUNDLE, inputs.encode())
+    start = wire.StartRequest(epoch=1, input_digest=inputs.digest, run_timeout_seconds=9)
+    with socket.create_server((HOST, 0)) as silent:
+        access = {"url": f"http://{HOST}:{silent.getsockname()[1]}/simple/"}
+        pod.agent.call("POST", wire.PATH_INSTALL, ask(index, "plain", access=access, timeout_seconds=2))
+        status = pod.agent.call("GET", wire.PATH_INSTALL).json()
+        assert (status["phase"], status["installerGone"]) == ("running", False)
+        probe = wire.ProbeRequest(host=HOST, port=silent.getsockname()[1])
+        assert not pod.agent.call("POST", wire.PATH_PROBE, probe).json()["installerGone"]
+        assert pod.agent.call("POST", f"{wire.PATH_RUNS}/a", start).json()["code"] == "NotReady"
+        pod.agent.call("GET", f"{wire.PATH_INSTALL}?wait=20")
+    assert pod.agent.call("POST", f"{wire.PATH_RUNS}/a", start).status == 200
 
 
 def test_one_install_a_pod(pod: Pod, index: Index) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.agent import write_certificate
 from harness.fault_proxy import Reply, fault_proxy
 from harness.index import PASSWORD, USER, Index, free_port, make_sdist, make_wheel, serve_index
 from harness.pod import Pod, ask, ready_pod
@@ -151,6 +152,23 @@ def test_a_wheel_that_is_not_what_the_index_says_is_a_hash_mismatch(pod: Pod, in
         status = pod.install(ask(index, "plain", access=through(index, port)))
     assert status["reason"] == "HashMismatch", status
     assert_discreet(status, index)
+
+
+def test_an_index_behind_an_authority_of_its_own(pod: Pod, index: Index, tmp_path: Path) -> None:
+    (tmp_path / "tls").mkdir()
+    write_certificate(tmp_path / "tls", authority=False)
+    authority = (tmp_path / "tls" / "tls.crt").read_text()
+    with fault_proxy(index.port, lambda _path, reply: reply, tls=tmp_path / "tls") as port:
+        access = {"url": f"https://127.0.0.1:{port}/simple/", "ca_bundle": authority}
+        assert pod.install(ask(index, "plain", access=access))["phase"] == "succeeded"
+
+
+def test_an_index_with_an_authority_nobody_named_is_unavailable(pod: Pod, index: Index, tmp_path: Path) -> None:
+    (tmp_path / "tls").mkdir()
+    write_certificate(tmp_path / "tls", authority=False)
+    with fault_proxy(index.port, lambda _path, reply: reply, tls=tmp_path / "tls") as port:
+        access = {"url": f"https://127.0.0.1:{port}/simple/"}
+        assert pod.install(ask(index, "plain", access=access))["reason"] == "IndexUnavailable"
 
 
 def test_a_slow_index_ends_at_the_time_given(pod: Pod, index: Index) -> None:

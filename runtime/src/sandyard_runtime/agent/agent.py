@@ -19,11 +19,15 @@ from sandyard_api import names, tokens
 from sandyard_api.wire import (
     AgentStatus,
     ErrorCode,
+    InstallRequest,
+    InstallStatus,
     Package,
     ProbeReply,
     ProbeRequest,
     RequirementsReply,
     RequirementsRequest,
+    RunStatus,
+    StartRequest,
     SupervisorPhase,
 )
 from sandyard_runtime.agent.api import Api
@@ -64,6 +68,17 @@ class Agent:
 
             self._install = Install(self.settings, changes=self.changes, image=self._read_image)
         return self._install
+
+    def start_run(self, run_id: str, request: StartRequest) -> RunStatus:
+        """Accept the run, but never beside an installer that still has the index's network."""
+        if self._install is not None and self._install.running:
+            raise RefusedError(ErrorCode.NOT_READY, "an install is running")
+        return self.runs.start(run_id, request)
+
+    def start_install(self, request: InstallRequest) -> InstallStatus:
+        """Install, but never once a run was accepted."""
+        self.runs.check_stageable()
+        return self.install.start(request)
 
     async def status(self, *, seconds: float) -> AgentStatus:
         """Say everything, once the supervisor is there or lost, at the latest after ``seconds``."""

@@ -67,7 +67,7 @@ class Api:
             return await self._read_run(run_id, rest, call.wait_seconds)
         require(call, Role.OPERATOR)
         if not rest:
-            return _json(self._agent.runs.start(run_id, await call.message(wire.StartRequest)))
+            return _json(self._agent.start_run(run_id, await call.message(wire.StartRequest)))
         await call.no_body()
         return _json(self._change_run(run_id, rest))
 
@@ -113,7 +113,7 @@ class Api:
 
     async def _install(self, call: Call) -> Response:
         require(call, Role.OPERATOR)
-        return _json(self._agent.install.start(await call.message(wire.InstallRequest)))
+        return _json(self._agent.start_install(await call.message(wire.InstallRequest)))
 
     async def _install_status(self, call: Call) -> Response:
         await call.no_body()

@@ -8,6 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, assert_never
@@ -52,7 +53,8 @@ class LiveRun:
         self._finished: Finished | None = None
         self._failure = ""
         self._cancelled = False
-        self._start_sent = False
+        self._start_sent = False  # from here on it may have run
+        self._all_sent = False  # from here on a cancel is heard
         self._started = 0.0  # monotonic
         self._stopped = 0.0
         self.phase = RunPhase.ACCEPTED
@@ -82,16 +84,17 @@ class LiveRun:
         return self._result()
 
     async def cancel(self) -> None:
-        """Ask for the end; before the start there is nothing to ask."""
+        """Ask for the end, as soon as it can be heard."""
         self._cancelled = True
-        if self._start_sent:
-            await self._supervisor.send({"type": "cancel"})
+        if self._all_sent:
+            with suppress(ChannelError):
+                await self._supervisor.send({"type": "cancel"})
 
     def take(self, report: RunReport, payload: bytes) -> None:
         """Take one report."""
         try:
             self._take(report, payload)
-        except CollectorError as error:
+        except (CollectorError, OSError) as error:
             raise ChannelError(str(error)) from error
 
     def lost(self) -> None:
@@ -164,6 +167,9 @@ class LiveRun:
         for part, offset in self._staged.parts():
             if part.kind is not PartKind.FILE:
                 await self._send_blob({"type": part.kind.value}, part, offset)
+        self._all_sent = True
+        if self._cancelled:
+            await self.cancel()
 
     async def _send_blob(self, header: dict[str, object], part: Part, offset: int) -> None:
         end = offset + part.bytes

@@ -25,7 +25,7 @@ from sandyard_runtime.agent.bundle import StagedBundle
 from sandyard_runtime.agent.changes import Changes
 from sandyard_runtime.agent.collector import artifact_file
 from sandyard_runtime.agent.gate import RefusedError
-from sandyard_runtime.agent.ledger import Acceptance, Ledger, TooManyRevokedError
+from sandyard_runtime.agent.ledger import Acceptance, AlreadyAcceptedError, Ledger, TooManyRevokedError
 from sandyard_runtime.agent.run import LiveRun
 from sandyard_runtime.agent.supervisor import Supervisor
 
@@ -120,14 +120,7 @@ class Runs:
         staged = self._staged
         if staged is None or staged.digest != request.input_digest:
             raise RefusedError(ErrorCode.CONFLICT, "these are not the inputs at hand")
-        self._ledger.accept(
-            Acceptance(
-                run_id=run_id,
-                input_digest=request.input_digest,
-                epoch=request.epoch,
-                accepted_at=datetime.now(UTC).isoformat(),
-            )
-        )
+        self._record(run_id, request)
         self._staged = None
         self._live = LiveRun(
             staged,
@@ -137,6 +130,19 @@ class Runs:
         )
         self._spawn(self._carry_out(self._live, run_id, request.run_timeout_seconds))
         return self.status(run_id)
+
+    def _record(self, run_id: str, request: StartRequest) -> None:
+        acceptance = Acceptance(
+            run_id=run_id,
+            input_digest=request.input_digest,
+            epoch=request.epoch,
+            accepted_at=datetime.now(UTC).isoformat(),
+        )
+        try:
+            self._ledger.accept(acceptance)
+        except (AlreadyAcceptedError, OSError) as error:
+            log.exception("the acceptance could not be recorded")
+            raise RefusedError(ErrorCode.INTERNAL, "the acceptance could not be recorded") from error
 
     def cancel(self, run_id: str) -> RunStatus:
         """End the run; one that was not accepted yet never will be."""
@@ -210,7 +216,12 @@ class Runs:
         )
 
     def _close(self, run_id: str, result: RunResult) -> None:
-        self._ledger.close(self._describe(run_id, result))
+        final = self._describe(run_id, result)
+        try:
+            self._ledger.close(final)
+        except OSError:
+            log.exception("the result is held in memory alone")
+            self._ledger.final = final
         self._changes.notify()
 
     async def _carry_out(self, live: LiveRun, run_id: str, timeout_seconds: float) -> None:

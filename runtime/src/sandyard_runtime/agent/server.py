@@ -9,6 +9,7 @@ h11 only.
 import asyncio
 import ipaddress
 import itertools
+import logging
 import socket
 import ssl
 from collections import Counter
@@ -87,6 +88,8 @@ class Request:
         """Note that the caller has proven itself."""
         self.connection.trusted = True
 
+
+log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -278,6 +281,8 @@ class Server:
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()
             raise
+        except Exception:
+            log.exception("a connection failed")
         finally:
             self._guests.pop(number, None)
 

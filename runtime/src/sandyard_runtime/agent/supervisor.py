@@ -60,6 +60,8 @@ class Supervisor:
                 self._dispatch(*await channel.receive())
         except (ChannelError, ValueError, RecursionError, TimeoutError) as error:
             log.warning("the supervisor is lost: %s", error)
+        except Exception:
+            log.exception("the supervisor is given up")
         finally:
             self._lose(channel)
 

@@ -132,8 +132,7 @@ class Install:
         curtain = Curtain(url=request.index.url, netrc=request.index.netrc)
         attempt = _Attempt(self._settings, self._places, request, image)
         try:
-            async with asyncio.timeout(request.timeout_seconds):
-                packages = await attempt.run(self._note_installer)
+            packages = await attempt.run(self._note_installer)
             status = InstallStatus(phase=InstallPhase.SUCCEEDED, packages=packages, lock_sha256=lock_sha256(packages))
         except TimeoutError:
             status = _failed(Reason.INSTALL_TIMEOUT, f"the install took longer than {request.timeout_seconds} s")
@@ -180,7 +179,8 @@ class _Attempt:
             note_installer(gone=False)
             try:
                 self._write_inputs()  # while the installer starts
-                locked = await self._watched(self._drive(installer))
+                async with asyncio.timeout(self._request.timeout_seconds):
+                    locked = await self._watched(self._drive(installer))
             finally:
                 await asyncio.shield(installer.end())
                 self.stderr = installer.stderr
