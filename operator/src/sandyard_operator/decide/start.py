@@ -138,6 +138,8 @@ def _lost(observed: Observed, end: End, now: datetime) -> Plan:
 
 def _with_pod(observed: Observed, accepted: Accepted, pod: PodView, now: datetime) -> Plan:
     loss = pod_loss(pod)
+    if not pod.signed:
+        loss = End(Reason.POD_REJECTED, f"Somebody changed pod {pod.name} after it was made.")
     if loss is not None:
         return _lost(observed, loss, now)
     view = observed.view_of(pod, now)

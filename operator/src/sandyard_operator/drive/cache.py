@@ -38,8 +38,9 @@ Listener = Callable[[T | None, T | None], None]  # old, new
 class Cache(Generic[K, T]):
     """One kind of object."""
 
-    def __init__(self, identify: Callable[[T], Identity[K]]) -> None:
+    def __init__(self, identify: Callable[[T], Identity[K]], *, keep: Callable[[T], T] = lambda value: value) -> None:
         self._identify = identify
+        self._keep = keep  # what is kept of a value
         self._entries: dict[K, _Entry[K, T]] = {}
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._listeners: list[Listener[T]] = []
@@ -65,6 +66,7 @@ class Cache(Generic[K, T]):
         identity = self._identify(value)
         if identity.uid in self._gone:
             return False
+        value = self._keep(value)
         entry = self._entries.get(identity.key)
         if entry is not None and entry.identity.uid == identity.uid:
             if entry.identity.version > identity.version:

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
 
-from sandyard_api.reasons import TaskPhase
+from sandyard_api.reasons import TaskCondition, TaskPhase
 from sandyard_api.sandbox_class import SandboxClass
-from sandyard_api.task import SandboxTask
+from sandyard_api.task import SandboxTask, TaskSpec
+from sandyard_api.task_status import TaskStatus
 from sandyard_operator.decide.pod import PodView
-from sandyard_operator.decide.standing import Standing, standing_of
+from sandyard_operator.decide.standing import Standing, condition, standing_of
 from sandyard_operator.drive.cache import Cache, Identity
 from sandyard_operator.ports import Change, Key
 from sandyard_operator.tasks.places import Places, bucket_of, key_of
@@ -33,6 +34,29 @@ def _identify_task(task: SandboxTask) -> Identity[tuple[str, str]]:
     return Identity(name, metadata.uid, _version(metadata.resource_version))
 
 
+def _slim(task: SandboxTask) -> SandboxTask:
+    """Keep of a finished task what its cleanup and its time to live need: scripts and results weigh the most."""
+    if standing_of(task) is not Standing.FINISHED or task.status is None:
+        return task
+    spec, status = task.spec, task.status
+    finished = condition(status, TaskCondition.FINISHED)
+    kept_spec = TaskSpec.model_construct(
+        sandbox_class_name=spec.sandbox_class_name,
+        cancel=spec.cancel,
+        ttl_seconds_after_finished=spec.ttl_seconds_after_finished,
+    )
+    kept_status = TaskStatus(
+        phase=status.phase,
+        reason=status.reason,
+        conditions=() if finished is None else (finished.model_copy(update={"message": ""}),),
+        run=status.run,
+        completion_time=status.completion_time,
+        timings=status.timings,
+    )
+    metadata = task.metadata.model_copy(update={"labels": {}, "annotations": {}})
+    return task.model_copy(update={"metadata": metadata, "spec": kept_spec, "status": kept_status})
+
+
 def _identify_pod(pod: PodView) -> Identity[tuple[str, str]]:
     return Identity((pod.namespace, pod.name), pod.uid, _version(pod.resource_version))
 
@@ -48,7 +72,7 @@ class World:
     def __init__(self, concerned: Callable[[Key], None], pod_gone: Callable[[Key, PodView], None]) -> None:
         self._concerned = concerned
         self._pod_gone = pod_gone
-        self.tasks: Cache[tuple[str, str], SandboxTask] = Cache(_identify_task)
+        self.tasks: Cache[tuple[str, str], SandboxTask] = Cache(_identify_task, keep=_slim)
         self.pods: Cache[tuple[str, str], PodView] = Cache(_identify_pod)
         self.classes: Cache[str, SandboxClass] = Cache(_identify_class)
         self.places = Places(has_pod=lambda uid: bool(self._pods.get(uid)))
@@ -84,7 +108,7 @@ class World:
         return task if task is not None and task.metadata.uid == key.uid else None
 
     def pods_of(self, uid: str) -> tuple[PodView, ...]:
-        """Return the signed pods whose controller is the task of that uid."""
+        """Return the pods of ours whose controller is the task of that uid."""
         return tuple(self._pods.get(uid, {}).values())
 
     def pod(self, owner_uid: str, uid: str) -> PodView | None:
@@ -133,8 +157,8 @@ class World:
 
     def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
         pod = new or old
-        if pod is None or not pod.signed:
-            return
+        if pod is None or not (pod.signed or self.pod(pod.owner_uid, pod.uid)):
+            return  # never was ours; one that was is followed to its end even when somebody changed it
         key = self._keys.get(pod.owner_uid)
         if new is not None:
             self._pods[pod.owner_uid][pod.uid] = new

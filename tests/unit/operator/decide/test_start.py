@@ -80,6 +80,12 @@ def test_a_pod_that_is_gone_before_the_start_ends_the_task(*, known: bool) -> No
     assert "did not run" in message(plan)
 
 
+def test_a_pod_that_somebody_changed_is_not_used() -> None:
+    plan = reconcile(with_pod(admitted(), pod(signed=False)), NOW)
+    assert reason(plan) == "PodRejected"
+    assert "changed" in message(plan)
+
+
 def test_a_retry_takes_another_pod_and_says_so() -> None:
     lost = with_pod(admitted(RETRYING), pod(deleting=True))
     plan = reconcile(lost, NOW)
