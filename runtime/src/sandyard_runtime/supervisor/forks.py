@@ -54,7 +54,10 @@ def fork_run(chosen: Template, order: orders.Order, pipes: Pipes) -> tuple[int, 
     try:
         orders.send_order(chosen.control, order, pipes.handed_over)
         pipes.hand_over()
-        pidfd = os.pidfd_open(orders.receive(chosen.control).get("pid", -1))
+        pid = orders.receive(chosen.control).get("pid", template.NO_CHILD)
+        if pid == template.NO_CHILD:
+            raise NotStartedError("startFailed", "the kernel refused another process for the run")
+        pidfd = os.pidfd_open(pid)
     except OSError as error:
         raise NotStartedError("startFailed", f"the run could not be forked: {error.strerror or error}") from error
     pipes.gate.settimeout(LOCKDOWN_SECONDS)

@@ -14,6 +14,7 @@ from sandyard_runtime.worker import syscalls
 VERSION_FLAG: Final = 1
 RULE_PATH_BENEATH: Final = 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+REFER: Final = 1 << 13  # since ABI 2
 TRUNCATE: Final = 1 << 14  # since ABI 3
 ALL_BY_ABI: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 NET_BOTH: Final = 3  # bind and connect TCP
@@ -80,9 +81,12 @@ def scope_signals() -> None:
     """Open a scope below the present one: its processes signal only each other. Nothing before ABI 6."""
     if abi() < SCOPE_ABI:
         return
-    ruleset = _Ruleset(0, 0, SCOPE_SIGNALS)
+    # Each layer forbids to rename and link from folder to folder unless it grants that itself.
+    ruleset = _Ruleset(REFER, 0, SCOPE_SIGNALS)
     descriptor = syscalls.call(syscalls.LANDLOCK_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0)
     try:
+        for path in WRITABLE:
+            _allow(descriptor, path, REFER)
         syscalls.call(syscalls.LANDLOCK_RESTRICT_SELF, descriptor, 0)
     finally:
         os.close(descriptor)

@@ -17,6 +17,7 @@ FIRST_FREE: Final = 3  # below are stdin, stdout and stderr
 OPEN_FILES: Final = 4096  # nothing of ours has a descriptor above
 WORKSPACE: Final = "/workspace"
 GO: Final = b"g"
+NO_CHILD: Final = -1  # in place of a pid: the kernel refused
 
 
 def main(control: socket.socket, *, egress: bool) -> int:
@@ -41,25 +42,35 @@ def main(control: socket.socket, *, egress: bool) -> int:
 
 
 def fork_twice() -> int:
-    """Fork a child of PID 1's; returns its pid, -1 where the kernel refused, and 0 in the child itself."""
+    """Fork a child of PID 1's; returns its pid or NO_CHILD, and 0 in the child itself."""
     reader, writer = os.pipe()
-    middle = os.fork()
-    if middle == 0:
+    try:
+        middle = os.fork()
+        if middle == 0:
+            os.close(reader)
+            return fork_once(writer)
+    except OSError:
         os.close(reader)
-        try:
-            inner = os.fork()
-        except OSError:
-            os._exit(1)
-        if inner == 0:
-            os.close(writer)
-            return 0
-        os.write(writer, b"%d" % inner)
-        os._exit(0)
+        os.close(writer)
+        return NO_CHILD
     os.close(writer)
-    pid = int(os.read(reader, 32) or b"-1")
+    pid = int(os.read(reader, 32) or NO_CHILD)
     os.close(reader)
     os.waitpid(middle, 0)
     return pid
+
+
+def fork_once(writer: int) -> int:
+    """Fork, tell the pid and be gone, so that the child is PID 1's; returns in the child alone."""
+    try:
+        inner = os.fork()
+    except OSError:
+        os._exit(1)
+    if inner:
+        os.write(writer, b"%d" % inner)
+        os._exit(0)
+    os.close(writer)
+    return 0
 
 
 def become_run(order: Order, descriptors: list[int], isolation: lockdown.Isolation) -> int:
