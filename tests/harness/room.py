@@ -6,8 +6,12 @@ in whatever Python is there.
 """
 
 import ctypes
+import fcntl
 import json
 import os
+import socket
+import stat
+import struct
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +21,8 @@ MNT_DETACH: Final = 2
 LINKS: Final = ("bin", "sbin", "lib", "lib64")
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 ETC: Final = ("ld.so.cache", "localtime", "passwd", "ssl")
+SIOCSIFFLAGS: Final = 0x8914
+IFF_UP: Final = 1
 PR_SET_NO_NEW_PRIVS: Final = 38
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -32,7 +38,7 @@ def bind(source: str, target: Path, *, read_only: bool = True) -> None:
     """Show a file or a folder of the machine in the room."""
     if os.path.isdir(source):  # noqa: PTH112 - symmetrical with the strings around it
         target.mkdir(parents=True, exist_ok=True)
-    else:
+    elif not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
     mount(source, target, flags=MS_BIND | MS_REC)
@@ -44,6 +50,12 @@ def memory(target: Path, *, size: str, mode: str = "1777") -> None:
     """Put up a memory file system."""
     target.mkdir(parents=True, exist_ok=True)
     mount("tmpfs", target, kind="tmpfs", flags=MS_NOSUID, options=f"size={size},mode={mode}")
+
+
+def loopback_up() -> None:
+    """Bring the network namespace's loopback up, as it is in a pod."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def furnish(root: Path, plan: dict[str, Any]) -> None:
@@ -58,6 +70,9 @@ def furnish(root: Path, plan: dict[str, Any]) -> None:
             bind(str(Path("/etc", name).resolve()), root / "etc" / name)
     (root / "proc").mkdir()
     mount("proc", root / "proc", kind="proc")
+    (root / "sys").mkdir()
+    mount("sysfs", root / "sys", kind="sysfs", flags=MS_RDONLY)
+    memory(root / "sys/fs/cgroup", size="1m")
     for name in DEVICES:
         bind(f"/dev/{name}", root / "dev" / name, read_only=False)
     (root / "dev/fd").symlink_to("/proc/self/fd")
@@ -85,6 +100,9 @@ def enter(root: Path, plan: dict[str, Any]) -> None:
     if libc.umount2(b"old", MNT_DETACH) != 0:
         raise OSError(ctypes.get_errno(), "umount")
     Path("/old").rmdir()
+    for descriptor in range(3):
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):  # as runc does
+            os.fchown(descriptor, plan["uid"], plan["uid"])
     os.setgroups([])
     os.setresgid(plan["uid"], plan["uid"], plan["uid"])
     os.setresuid(plan["uid"], plan["uid"], plan["uid"])
@@ -97,6 +115,7 @@ def main() -> None:
     root = Path(plan["root"])
     for cgroup in plan["cgroups"]:
         Path(cgroup, "cgroup.procs").write_text("0")
+    loopback_up()
     furnish(root, plan)
     enter(root, plan)
     os.execve(plan["command"][0], plan["command"], plan["environment"])  # noqa: S606 - a test's own program

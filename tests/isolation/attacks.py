@@ -14,7 +14,7 @@ def attack():
 """
 
 SYSCALL: Final = """
-import ctypes, errno
+import ctypes, errno, os
 def attack():
     libc = ctypes.CDLL(None, use_errno=True)
     answer = libc.syscall({number}, {arguments})
@@ -54,6 +54,21 @@ def attack():
     return True
 """
 
+EVERYONE: Final = """
+import os, signal, time
+def attack():
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        os.kill(-1, 0)
+        return True
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+"""
+
 PROCESSES: Final = """
 import os, signal, time
 def attack():
@@ -70,6 +85,24 @@ def attack():
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+"""
+
+# clone's flags: CLONE_NEWUSER | SIGCHLD
+NAMESPACE: Final = """
+import ctypes, os
+def attack():
+    child = ctypes.CDLL(None).syscall(56, 0x10000000 | 17, 0, 0, 0, 0)
+    if child == 0:
+        os._exit(0)
+    return child > 0 and os.waitpid(child, 0)[1] == 0
+"""
+
+BOUND_PAIR: Final = """
+import socket
+def attack():
+    left, right = socket.socketpair()
+    left.bind("/tmp/bound")
+    return True
 """
 
 DGRAM_PAIR: Final = """
@@ -99,11 +132,31 @@ ATTACKS: Final[dict[str, str]] = {
     ),
     "io_uring": SYSCALL.format(number="425", arguments="4, ctypes.create_string_buffer(120)"),
     "a call by the 32-bit table": INT80,
-    "signal 0 to PID 1": CALL.format(call="os.kill(1, 0)"),
-    "SIGINT to every process": CALL.format(call="os.kill(-1, 0)"),
+    "a bound end of a pair": BOUND_PAIR,
+    "a user namespace by clone": NAMESPACE,
+    "a user namespace by unshare": SYSCALL.format(number="272", arguments="0x10000000"),
+    "tracing": SYSCALL.format(number="101", arguments="0, 0, 0, 0"),
+    "reading another's memory": SYSCALL.format(number="310", arguments="os.getpid(), 0, 0, 0, 0, 0"),
+    "a kernel keyring": SYSCALL.format(number="250", arguments="0, -3, 1"),
+    "faults handled in user space": SYSCALL.format(number="323", arguments="1"),
+    "a file handle": SYSCALL.format(number="303", arguments="-100, b'/', ctypes.create_string_buffer(64), 0, 0"),
+    "another personality": SYSCALL.format(number="135", arguments="0xFFFFFFFF"),
+    "System V shared memory": SYSCALL.format(number="29", arguments="0, 4096, 0o1600"),
+    "a message queue": SYSCALL.format(number="240", arguments="b'sand', 0x42, 0o600, 0"),
+    "a signal to PID 1": CALL.format(call="os.kill(1, 0)"),
+    "a signal to every process": EVERYONE,
+    "a signal to a thread of PID 1": SYSCALL.format(number="234", arguments="1, 1, 0"),
+    "a signal to PID 1 by its folder": CALL.format(
+        call="signal.pidfd_send_signal(os.open('/proc/1', os.O_RDONLY | os.O_DIRECTORY), 0)"
+    ),
+    "a descriptor of PID 1": CALL.format(call="os.pidfd_open(1)"),
     "a limit on PID 1": CALL.format(call="resource.prlimit(1, resource.RLIMIT_NOFILE, (64, 64))"),
     "the affinity of PID 1": CALL.format(call="os.sched_setaffinity(1, os.sched_getaffinity(0))"),
+    "the scheduler of PID 1": CALL.format(call="os.sched_setscheduler(1, os.SCHED_OTHER, os.sched_param(0))"),
     "the priority of PID 1": CALL.format(call="os.setpriority(os.PRIO_PROCESS, 1, 19)"),
+    "the priority of the user": CALL.format(call="os.setpriority(os.PRIO_USER, 0, 19)"),
+    "the disk priority of the user": SYSCALL.format(number="251", arguments="3, 0, 2 << 13 | 7"),
+    "its own place before the OOM killer": CALL.format(call="open('/proc/self/oom_score_adj', 'w').write('999')"),
     "the environment of PID 1": READ.format(path="/proc/1/environ"),
     "the memory of PID 1": READ.format(path="/proc/1/mem").replace("file.read(1)", "pass"),
     "the output of PID 1": WRITE.format(path="/proc/1/fd/1"),
@@ -111,6 +164,9 @@ ATTACKS: Final[dict[str, str]] = {
     "a write to the termination log": WRITE.format(path="/dev/termination-log"),
     "a write to the message queues": WRITE.format(path="/dev/mqueue/sand"),
     "the users of the image": READ.format(path="/etc/passwd"),
+    "the root folder": CALL.format(call="os.listdir('/')"),
+    "an emptied termination log": CALL.format(call="os.truncate('/dev/termination-log', 0)"),
+    "a folder in /var/tmp": CALL.format(call="os.mkdir('/var/tmp/sand-%d' % os.getpid())"),
     "three hundred processes": PROCESSES,
 }
 
@@ -122,15 +178,30 @@ except BaseException as caught:
 print("attack worked:", worked, error)
 """
 
-# The control's PID 1: a plain parent of the same user, as a supervisor without protection would be.
-CONTROL_PARENT: Final = """
+# Tries each attack in a child of its own. As PID 1 of a plain pod it is the control: a parent of the same user, as a
+# supervisor without protection would be.
+EACH: Final = """
 import subprocess, sys
-for code in sys.argv[1:]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    print(done.stdout.strip() or f"attack worked: False {done.stderr!r}", flush=True)
+def each(codes):
+    for code in codes:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        print(done.stdout.strip() or f"attack worked: False {done.stderr!r}", flush=True)
 """
+CONTROL: Final = EACH + "each(sys.argv[1:])\n"
 
 
 def script(attack: str) -> str:
     """Return the script that tries an attack and prints how it went."""
     return attack + VERDICT
+
+
+def all_in_one() -> str:
+    """Return one script that tries them all."""
+    return f"{EACH}each({[script(attack) for attack in ATTACKS.values()]!r})\n"
+
+
+def verdicts(printed: str) -> dict[str, str]:
+    """Return what each attack said."""
+    lines = [line for line in printed.splitlines() if "attack worked:" in line]
+    assert len(lines) == len(ATTACKS), printed
+    return dict(zip(ATTACKS, lines, strict=True))

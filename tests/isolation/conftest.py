@@ -1,6 +1,5 @@
 """Fixtures of the hostile tests: one tenant, and the controls run once in a plain pod."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 
@@ -8,7 +7,7 @@ import pytest
 
 from harness.plain import plain_pod
 from harness.tenant import Tenant, new_tenant
-from isolation.attacks import ATTACKS, CONTROL_PARENT, script
+from isolation.attacks import ATTACKS, CONTROL, all_in_one, script, verdicts
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +29,13 @@ def controls(runtime_image: str) -> Iterator[dict[str, str]]:
     """Return what each attack said in a plain pod."""
     with new_tenant("control") as tenant:
         codes = [script(attack) for attack in ATTACKS.values()]
-        command = ["/usr/bin/python3.13", "-c", CONTROL_PARENT, *codes]
-        log = plain_pod(tenant, runtime_image, name="control", command=command)
-        lines = [line for line in log.splitlines() if "attack worked:" in line]
-        assert len(lines) == len(ATTACKS), json.dumps(log)
-        yield dict(zip(ATTACKS, lines, strict=True))
+        log = plain_pod(tenant, runtime_image, name="control", command=["/usr/bin/python3.13", "-c", CONTROL, *codes])
+        yield verdicts(log)
+
+
+@pytest.fixture(scope="session")
+def attempts(tenant: Tenant) -> dict[str, str]:
+    """Return what each attack said in a sandbox."""
+    status = tenant.run(all_in_one())
+    assert status["reason"] == "Succeeded", status
+    return verdicts(status["result"]["stdout"]["text"])

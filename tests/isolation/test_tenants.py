@@ -14,9 +14,7 @@ def editor() -> Iterator[Tenant]:
     """Give a tenant whose service account ``dev`` holds the stock role ``edit``."""
     with new_tenant("editor") as tenant:
         tenant.kubectl("create", "serviceaccount", "dev")
-        tenant.kubectl(
-            "create", "rolebinding", "dev", "--clusterrole=edit", f"--serviceaccount={tenant.namespace}:dev"
-        )
+        tenant.kubectl("create", "rolebinding", "dev", "--clusterrole=edit", f"--serviceaccount={tenant.namespace}:dev")
         yield tenant
 
 
@@ -30,9 +28,7 @@ def forged_pod(name: str, labels: dict[str, str]) -> str:
     """Return a pod that looks as if the operator had made it."""
     container = {"name": "runner", "image": "localhost/none:1"}
     metadata = {"name": name, "labels": labels}
-    return json.dumps(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
-    )
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}})
 
 
 def test_a_plain_pod_may_be_created_which_is_the_control(editor: Tenant) -> None:
@@ -53,13 +49,9 @@ def test_a_pod_with_our_labels_or_name_is_refused(editor: Tenant, name: str, lab
 
 def test_a_tenant_cannot_enter_or_change_a_sandbox_pod(editor: Tenant) -> None:
     name = editor.task("import time; time.sleep(120)")
-    eventually(
-        lambda: editor.get(name).get("status", {}).get("phase"), lambda phase: phase == "Running", seconds=60
-    )
+    eventually(lambda: editor.get(name).get("status", {}).get("phase"), lambda phase: phase == "Running", seconds=60)
     pod = editor.get(name)["status"]["run"]["podName"]
-    entered = as_editor(
-        editor, "exec", pod, "-c", "runner", "--", "/usr/bin/python3.13", "-c", "print('inside')"
-    )
+    entered = as_editor(editor, "exec", pod, "-c", "runner", "--", "/usr/bin/python3.13", "-c", "print('inside')")
     assert "inside" not in entered.stdout
     assert entered.returncode != 0
     labelled = as_editor(editor, "label", "pod", pod, "sandyard.dev/network=installing", "--overwrite")

@@ -54,6 +54,16 @@ def bounded_runner(tmp_path: Path) -> Iterator[Runner]:
         yield runner
 
 
+def test_a_run_the_kernel_has_no_process_for_is_told_as_not_started(tmp_path: Path) -> None:
+    with (
+        bounded(memory_bytes=128 * MIB, processes=2) as (groups, views),
+        Runner(Room(tmp_path, cgroups=groups, binds=views)) as runner,
+    ):
+        end = runner.run("print('ran')")
+    assert (end.outcome, end.stdout, end.order) == ("startFailed", b"", ["exited", "finished"])
+    assert end.exited["message"] == "the kernel refused another process for the run"
+
+
 @pytest.mark.parametrize(("code", "expected"), EXITS.values(), ids=EXITS)
 def test_an_exit_code_is_the_processs_own(runner: Runner, code: str, expected: int) -> None:
     end = runner.run(code)
