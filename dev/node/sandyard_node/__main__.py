@@ -23,7 +23,7 @@ def main() -> int:
             return 0
         return _run(arguments, choose(settings, progress, os.environ), settings, progress)
     except NodeError as error:
-        progress.console.print(f"cluster: {error}", markup=False, style="red")
+        progress.console.print(f"cluster: {error}", markup=False, style="red", soft_wrap=True)
         return 1
     except KeyboardInterrupt:
         progress.say("interrupted; run the same command again to go on")

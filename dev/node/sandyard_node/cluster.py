@@ -10,13 +10,13 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from sandyard_node import canary, certificates, components, credentials, host, images, network, programs
+from sandyard_node import canary, certificates, components, credentials, host, images, leftovers, network, programs
 from sandyard_node.daemons import Daemon, Daemons
 from sandyard_node.errors import NodeError
 from sandyard_node.files import write
@@ -27,17 +27,6 @@ from sandyard_node.settings import HERE, MAX_NODES, Node, Settings
 
 START_SECONDS: Final = 120  # a loaded two-core machine needs a minute at worst
 ADDONS: Final = (("kube-system", "coredns"), ("local-path-storage", "local-path-provisioner"))
-# What one run of the cluster leaves; all else in the state folder outlives it.
-EPHEMERAL: Final = ("etcd", "volumes", "proof", "boot", "image.tar")
-EPHEMERAL_OF_NODE: Final = (
-    "kubelet",
-    "containerd-state",
-    "containerd.sock",
-    "containerd.sock.ttrpc",
-    "cni-addresses",
-    "runc",
-    "pod-logs",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +39,9 @@ class Cluster:
 
     @classmethod
     def of(cls, settings: Settings, progress: Progress) -> "Cluster":
-        """Return the cluster that the settings describe."""
+        """Return the cluster that the settings describe; nodes that run count also when fewer are asked for."""
+        up = [number for number in range(1, MAX_NODES + 1) if network.is_up(settings.node(number))]
+        settings = replace(settings, node_count=max(settings.node_count, *up, 1))
         return cls(settings, progress, Daemons.of(settings))
 
     @property
@@ -80,9 +71,7 @@ class Cluster:
         """Stop everything, take down mounts and network; with purge, forget images and certificates too."""
         with self._alone():
             with self.progress.step("stop all programs and pods"):
-                self._forget_shims()
-                self.daemons.cgroup.kill()
-            self._wipe()
+                self._stop()
             network.down(self.settings)
             if purge:
                 shutil.rmtree(self.settings.state, ignore_errors=True)
@@ -93,7 +82,7 @@ class Cluster:
         running = {daemon.name: self.daemons.pid(daemon) for daemon in wanted}
         return {
             "provider": "node",
-            "ready": all(running.values()) and self._proof_path.exists() and self._answers(),
+            "ready": all(running.values()) and self._proven() and self._answers(),
             "kubernetes": programs.kubernetes_version(self.settings),
             "kubeconfig": str(self.settings.kubeconfig),
             "host": str(self.settings.addresses.host),
@@ -116,7 +105,7 @@ class Cluster:
         """Import an archive into every node that runs."""
         if not archive.is_file():
             raise NodeError(f"{archive} is not there.", fix="give an OCI or Docker archive")
-        nodes = [node for node in self._possible_nodes() if network.is_up(node)]
+        nodes = [node for node in self.settings.nodes if network.is_up(node)]
         if not nodes:
             raise NodeError("no node runs.", fix="make cluster")
         return "".join(images.load(self.settings, node, archive.absolute()) for node in nodes)
@@ -140,9 +129,13 @@ class Cluster:
     def _forget_an_earlier_boot(self) -> None:
         boot = self.settings.state / "boot"
         if not boot.exists() or boot.read_text() != host.boot_id():
-            self.daemons.cgroup.kill()
-            self._wipe()
+            self._stop()
         write(boot, host.boot_id())
+
+    def _stop(self) -> None:
+        leftovers.forget_shims(self.settings)
+        self.daemons.cgroup.kill()
+        leftovers.wipe(self.settings)
 
     def _control_plane(self) -> None:
         etcd, api_server, *clients = components.control_plane(self.settings)
@@ -158,13 +151,20 @@ class Cluster:
         kubelet = components.kubelet(self.settings, node)
         self.daemons.cgroup.child(node.name).make()
         with self.progress.step(f"start {node.name}"):
-            if self.daemons.ensure(containerd):
-                self._wait("containerd answers", lambda: self._runtime_answers(node), containerd)
+            self._runtime(node, containerd)
             images.load_missing(self.settings, node, own_images)
             self.daemons.ensure(kubelet)
             self.daemons.ensure(components.proxy(self.settings, node))
             ready = ["wait", "--for=condition=Ready", f"node/{node.name}", "--timeout=5s"]
             self._wait(f"{node.name} is ready", lambda: self.kubectl.succeeds(*ready), kubelet)
+
+    def _runtime(self, node: Node, containerd: Daemon) -> None:
+        """Start the container runtime; one that outlived its pods must not show them to the kubelet."""
+        fresh = not (self.settings.state / node.name / "containerd-state").exists()
+        while self.daemons.ensure(containerd):
+            self._wait("containerd answers", lambda: self._runtime_answers(node), containerd)
+            if fresh and images.forget_containers(self.settings, node):
+                self.daemons.stop([containerd])  # it read its records when it started
 
     def _addons(self, own_images: NodeImages) -> None:
         values = {
@@ -184,8 +184,7 @@ class Cluster:
                 self.daemons.ensure(components.policies(self.settings, node))
 
     def _prove(self, own_images: NodeImages) -> None:
-        proof = self._running_digest()
-        if self._proof_path.exists() and self._proof_path.read_text() == proof:
+        if self._proven():
             return
         with self.progress.step("prove NetworkPolicy and user namespaces with canary pods"):
             canary.prove(self.kubectl, image=own_images.busybox.reference)
@@ -195,6 +194,9 @@ class Cluster:
         for daemon in self._all_daemons():
             self.daemons.require(daemon)
         write(self._proof_path, self._running_digest())
+
+    def _proven(self) -> bool:
+        return self._proof_path.exists() and self._proof_path.read_text() == self._running_digest()
 
     def _wait_available(self, namespace: str, name: str) -> None:
         rollout = ("-n", namespace, "rollout", "status", f"deployment/{name}", "--timeout=5s")
@@ -214,9 +216,6 @@ class Cluster:
         daemons = [Daemon(self.settings.node(1), name, ()) for name in components.CONTROL_PLANE]
         return daemons + [Daemon(node, name, ()) for node in self.settings.nodes for name in components.ON_EACH_NODE]
 
-    def _possible_nodes(self) -> list[Node]:
-        return [self.settings.node(number) for number in range(1, MAX_NODES + 1)]
-
     def _answers(self) -> bool:
         return self.settings.kubeconfig.exists() and self.kubectl.succeeds("get", "--raw", "/readyz")
 
@@ -235,28 +234,3 @@ class Cluster:
             return False
 
         wait_until(what, accepted, seconds=START_SECONDS, fix=f"read {self.daemons.log(daemon)}")
-
-    def _forget_shims(self) -> None:
-        """Remove the sockets that shims leave outside the state folder when they are killed."""
-        for node in self._possible_nodes():
-            for file in (node.folder / "containerd-state").glob("io.containerd.runtime.v2.task/*/*/bootstrap.json"):
-                address = json.loads(file.read_text()).get("address", "")
-                Path(address.removeprefix("unix://")).unlink(missing_ok=True)
-
-    def _wipe(self) -> None:
-        for place in (self.settings.mount, self.settings.state):
-            host.unmount(place)
-        with suppress(FileNotFoundError):
-            self.settings.mount.rmdir()
-        for name in EPHEMERAL:
-            _remove(self.settings.state / name)
-        for node in self._possible_nodes():
-            for name in EPHEMERAL_OF_NODE:
-                _remove(self.settings.state / node.name / name)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

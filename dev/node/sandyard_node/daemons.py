@@ -67,14 +67,14 @@ class Daemons:
         command = ["sh", "-c", ENTER_CGROUP, "sh", str(group.folder), *network.enter(daemon.node)]
         environment = {
             "PATH": f"{self.settings.bin}:{SYSTEM_PATH}",
-            "HOME": "/root",
+            "HOME": str(self.settings.state),
             "GOTRACEBACK": "single",
             DIGEST: digest,
         }
         log = self.log(daemon)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            subprocess.Popen(
+            process = subprocess.Popen(
                 [*command, str(program), *daemon.arguments],
                 cwd=self.settings.state,
                 env=environment,
@@ -83,6 +83,9 @@ class Daemons:
                 stderr=output,
                 start_new_session=True,
             )
+        while self.pid(daemon) != process.pid and process.poll() is None:
+            time.sleep(POLL_SECONDS)  # until the shell has become the program
+        self.require(daemon)
         return True
 
     def pid(self, daemon: Daemon) -> int | None:
@@ -95,6 +98,8 @@ class Daemons:
         send(pids, signal.SIGTERM)
         deadline = time.monotonic() + GRACE_SECONDS
         while alive := [pid for pid in pids if _alive(pid)]:
+            if time.monotonic() > deadline + GRACE_SECONDS:
+                raise NodeError(f"these processes do not end: {alive}.", fix="see /proc/PID/status; then run again")
             if time.monotonic() > deadline:
                 send(alive, signal.SIGKILL)
             time.sleep(POLL_SECONDS)

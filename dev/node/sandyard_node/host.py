@@ -82,9 +82,16 @@ def bind(folder: Path, target: Path) -> None:
 
 def unmount(folder: Path) -> None:
     """Take down every mount at and below a folder, the innermost first."""
+    for path in reversed(mounts(folder)):
+        subprocess.run(["umount", "--lazy", path], capture_output=True, check=False)  # one may take others along
+    if left := mounts(folder):
+        raise NodeError(f"these mounts do not go: {', '.join(left)}.", fix="umount them; then run again")
+
+
+def mounts(folder: Path) -> list[str]:
+    """Return the mounts at and below a folder, in the order they were made."""
     paths = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for path in reversed([path for path in paths if f"{path}/".startswith(f"{folder}/")]):
-        subprocess.run(["umount", "--lazy", path], capture_output=True, check=False)  # one may hide another
+    return [path for path in paths if f"{path}/".startswith(f"{folder}/")]
 
 
 def _there(shown_by: str) -> bool:

@@ -120,6 +120,17 @@ def load_missing(settings: Settings, node: Node, images: NodeImages) -> None:
             path.unlink()
 
 
+def forget_containers(settings: Settings, node: Node) -> bool:
+    """Remove every container from the records of a runtime that runs none; tell whether there were any."""
+    containers = ctr(settings, node, "containers", "ls", "--quiet").split()
+    sandboxes = [line.split()[0] for line in ctr(settings, node, "sandboxes", "ls").splitlines()[1:]]
+    if containers:
+        ctr(settings, node, "containers", "rm", *containers)
+    if sandboxes:
+        ctr(settings, node, "sandboxes", "rm", "--force", *sandboxes)
+    return bool(containers or sandboxes)
+
+
 def load(settings: Settings, node: Node, archive: Path) -> str:
     """Import an OCI or Docker archive into a node."""
     return ctr(settings, node, "images", "import", str(archive))

@@ -83,6 +83,9 @@ def build_all(settings: Settings, progress: Progress) -> None:
                 build(group, built, progress)
         for program in built.iterdir():
             _link(settings.bin / program.name, program)
+        for older in store.glob(f"{group.name}-{'[0-9a-f]' * DIGEST_LENGTH}"):
+            if older != built:
+                shutil.rmtree(older)
 
 
 def digest(group: Group, go: str) -> str:
@@ -99,7 +102,7 @@ def build(group: Group, target: Path, progress: Progress) -> None:
         command = ["go", "build", "-v", "-mod=readonly", "-trimpath", "-ldflags", group.ldflags]
         command += ["-tags", group.tags] if group.tags else []
         command += ["-o", f"{output}/", "tool"]
-        environment = {**os.environ, "CGO_ENABLED": str(int(group.cgo)), "GOFLAGS": "-buildvcs=false"}
+        environment = {**os.environ, "CGO_ENABLED": str(int(group.cgo)), "GOFLAGS": "-buildvcs=false", "GOWORK": "off"}
         lines = []
         with subprocess.Popen(command, cwd=group.module, env=environment, text=True, stderr=subprocess.PIPE) as process:
             for line in _lines(process):
