@@ -11,6 +11,7 @@ from typing import Final
 
 LAG_SECONDS: Final = 5.0  # the loop was blocked: something synchronous is running in it
 STUCK_SECONDS: Final = 60.0  # a key waits for a worker and none comes
+HANGING_SECONDS: Final = 300.0  # a worker does not come back: every call of the ports ends much earlier
 BEAT_SECONDS: Final = 1.0
 
 
@@ -20,6 +21,7 @@ class Health:
 
     loop_lag_seconds: float
     oldest_key_seconds: float
+    longest_work_seconds: float
     sweep_overdue_seconds: float
 
     @property
@@ -30,6 +32,8 @@ class Health:
             found.append(f"the event loop was blocked for {self.loop_lag_seconds:.1f} s")
         if self.oldest_key_seconds > STUCK_SECONDS:
             found.append(f"a key has been waiting for a worker for {self.oldest_key_seconds:.0f} s")
+        if self.longest_work_seconds > HANGING_SECONDS:
+            found.append(f"a key has been worked on for {self.longest_work_seconds:.0f} s")
         if self.sweep_overdue_seconds > 0:
             found.append(f"the full list is overdue by {self.sweep_overdue_seconds:.0f} s")
         return tuple(found)

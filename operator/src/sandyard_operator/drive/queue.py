@@ -21,7 +21,7 @@ class KeyedQueue(Generic[K]):
         self._monotonic = monotonic
         self._jitter = jitter
         self._pending: dict[K, float] = {}  # in order; since when
-        self._active: set[K] = set()
+        self._active: dict[K, float] = {}  # since when
         self._again: set[K] = set()
         self._due: DueTimes[K] = DueTimes()
         self._failures: dict[K, int] = {}
@@ -77,13 +77,13 @@ class KeyedQueue(Generic[K]):
         key = next(iter(self._pending))
         del self._pending[key]
         self._due.drop(key)
-        self._active.add(key)
+        self._active[key] = self._monotonic()
         self._quiet.clear()
         return key
 
     def done(self, key: K) -> None:
         """End the work on a key taken by ``get``."""
-        self._active.discard(key)
+        self._active.pop(key, None)
         if not self._active:
             self._quiet.set()
         if key in self._again:
@@ -97,6 +97,11 @@ class KeyedQueue(Generic[K]):
     def oldest_seconds(self) -> float:
         """Return how long the first pending key has been waiting for a worker."""
         first = next(iter(self._pending.values()), None)
+        return 0.0 if first is None else self._monotonic() - first
+
+    def longest_work_seconds(self) -> float:
+        """Return for how long the key has been worked on that was taken first."""
+        first = next(iter(self._active.values()), None)
         return 0.0 if first is None else self._monotonic() - first
 
     def _arm(self) -> None:

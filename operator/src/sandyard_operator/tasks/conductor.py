@@ -36,6 +36,7 @@ from sandyard_operator.tasks.observe import observe
 from sandyard_operator.tasks.world import World
 
 ROUNDS: Final = 64  # plans for one key in a row; more means that they make no progress
+CONFLICTS: Final = 5  # in a row, before the key has to wait
 FAULT_SECONDS: Final = 10.0  # after a fault of ours, which must not take the processor
 
 logger = logging.getLogger(__name__)
@@ -118,6 +119,7 @@ class Conductor:
 
     async def look_at(self, key: Key) -> None:
         """Decide and act on a key until nothing is left to do now."""
+        conflicts = 0
         for _ in range(ROUNDS):
             if not self.may_act:
                 self.listening.listen(key, None)
@@ -141,6 +143,9 @@ class Conductor:
             try:
                 await self._carry_out(subject, plan)
             except (ConflictError, NotFoundError) as error:
+                conflicts += 1
+                if conflicts > CONFLICTS:
+                    raise
                 logger.info("looking again: %s", error, extra=_names(key))
                 await self._actor.refresh(key)
             except PortError as error:

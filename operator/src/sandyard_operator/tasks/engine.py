@@ -44,6 +44,7 @@ class Engine:
         return Health(
             loop_lag_seconds=self._lag.seconds,
             oldest_key_seconds=self._conductor.queue.oldest_seconds(),
+            longest_work_seconds=self._conductor.queue.longest_work_seconds(),
             sweep_overdue_seconds=self._sweep.overdue_seconds,
         )
 

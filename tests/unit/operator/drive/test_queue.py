@@ -111,6 +111,17 @@ async def test_the_oldest_key_tells_how_long_it_waits() -> None:
     assert queue.oldest_seconds() >= 70
 
 
+async def test_the_longest_work_tells_how_long_it_lasts() -> None:
+    queue, time = await new_queue()
+    assert queue.longest_work_seconds() == 0
+    queue.add("a")
+    await queue.get()
+    time.extra += 400
+    assert queue.longest_work_seconds() >= 400
+    queue.done("a")
+    assert queue.longest_work_seconds() == 0
+
+
 async def test_quiet_is_when_nothing_is_worked_on() -> None:
     queue, _ = await new_queue()
     await queue.quiet()

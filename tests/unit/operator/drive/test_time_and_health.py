@@ -83,11 +83,14 @@ async def test_a_grant_that_lapsed_and_came_back_is_a_gain() -> None:
         ({}, []),
         ({"loop_lag_seconds": 6.0}, ["blocked"]),
         ({"oldest_key_seconds": 61.0}, ["waiting"]),
+        ({"longest_work_seconds": 301.0}, ["worked on"]),
         ({"sweep_overdue_seconds": 1.0}, ["overdue"]),
     ],
 )
 def test_ailments_say_what_is_wrong(facts: dict[str, float], words: list[str]) -> None:
-    known = {"loop_lag_seconds": 0.0, "oldest_key_seconds": 0.0, "sweep_overdue_seconds": 0.0}
+    known = dict.fromkeys(
+        ("loop_lag_seconds", "oldest_key_seconds", "longest_work_seconds", "sweep_overdue_seconds"), 0.0
+    )
     ailments = Health(**(known | facts)).ailments
     assert len(ailments) == len(words)
     assert all(word in ailment for word, ailment in zip(words, ailments, strict=True))

@@ -12,7 +12,7 @@ from harness.simulation import make_class, make_task
 from sandyard_api.wire import InstallPhase, InstallStatus, Package, RunPhase
 from sandyard_operator.decide.pod import RefusalKind
 from sandyard_operator.decide.standing import Standing, standing_of
-from sandyard_operator.ports import RefusedError, UnavailableError, UnsureError
+from sandyard_operator.ports import ConflictError, RefusedError, UnavailableError, UnsureError
 from sandyard_operator.tasks import conductor as module
 from sandyard_operator.tasks.places import key_of
 
@@ -206,6 +206,22 @@ async def test_a_claim_whose_answer_was_lost_is_found_and_started_once() -> None
         await office.until(lambda: office.simulation.starts(task))
     assert lost
     assert office.simulation.starts(task) == 1
+
+
+async def test_conflicts_without_end_have_to_wait() -> None:
+    office = new_office()
+    office.simulation.add_class(make_class())
+    left = [ConflictError("changed")] * 8
+
+    def before(call: str) -> None:
+        if call == "write_task_status" and left:
+            raise left.pop()
+
+    office.simulation.before = before
+    async with at_work(office):
+        task = office.simulation.add_task(make_task())
+        await office.until(lambda: office.simulation.starts(task))
+    assert not left
 
 
 async def test_nothing_is_done_without_the_lease() -> None:
