@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from sandyard_api.wire import TEXT_BYTES
 
 MESSAGE_CHARACTERS: Final = 1024
+SHORTEST_SECRET: Final = 4  # shorter ones would blot out ordinary words
 INDEX: Final = "<index>"
 HIDDEN: Final = "[redacted]"
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s`'\"()<>]+")
@@ -111,5 +112,5 @@ def _reduce(match: re.Match[str]) -> str:
 def _netrc_secrets(netrc: str) -> Iterable[str]:
     words = netrc.split()
     for keyword, value in pairwise(words):
-        if keyword in {"login", "password", "account"}:
+        if keyword in {"login", "password", "account"} and len(value) >= SHORTEST_SECRET:
             yield value
