@@ -2,7 +2,12 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+
+import yaml
+
+from sandyard_api.names import RELEASE
 
 ROOT = Path(__file__).parents[2]
 MODULE_LINES = 400
@@ -26,7 +31,11 @@ def test_no_module_is_longer_than_a_reader_can_hold() -> None:
 
 
 def test_every_module_says_why_it_is_there() -> None:
-    silent = [
-        path for path in modules() if path.read_text().strip() and not path.read_text().startswith('"""')
-    ]
+    silent = [path for path in modules() if path.read_text().strip() and not path.read_text().startswith('"""')]
     assert silent == []
+
+
+def test_distribution_code_and_chart_are_of_one_release() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    chart = yaml.safe_load((ROOT / "helm" / "sandyard" / "Chart.yaml").read_text())
+    assert project["version"] == chart["version"] == chart["appVersion"] == RELEASE

@@ -11,6 +11,7 @@ from typing import Final
 GROUP: Final = "sandyard.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
+RELEASE: Final = "0.1.0"  # of the one distribution; images carry packages without its metadata
 
 # Labels and annotations on pods and policies the operator owns. Only the operator may set this prefix.
 LABEL_PREFIX: Final = "sandyard.dev/"

@@ -11,7 +11,6 @@ import socket
 import ssl
 import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,7 +85,7 @@ class Agent:
         await self.changes.until(lambda: supervisor.phase is not SupervisorPhase.STARTING, seconds=seconds)
         found = AgentStatus(
             pod_uid=self.settings.pod_uid,
-            version=version("sandyard"),
+            version=names.RELEASE,
             python=supervisor.python,
             supervisor=supervisor.phase,
             isolation=supervisor.isolation,
