@@ -427,6 +427,22 @@ def test_artifacts_above_their_caps_end_the_channel(pod: ScriptedPod, kept: int)
     assert result["stdout"]["text"] == "before"
 
 
+def test_a_result_always_fits_into_one_reply(pod: ScriptedPod) -> None:
+    limits = LIMITS.model_copy(update={"artifact_count": 256, "stdout_bytes": 1 << 20, "stderr_bytes": 1 << 20})
+    begin(pod, bundle(limits=limits))
+    for stream in ("stdout", "stderr"):
+        pod.peer.output(stream, b"\x01" * (1 << 20))
+    for number in range(256):
+        pod.peer.artifact(f"{number:04}" + "x" * 4000, b"1")
+    pod.peer.exited(stdout=1 << 20, exitCode=1, errorMessage="\x01" * 5000, traceback="\x01" * 5000)
+    pod.peer.finished()
+    result = finished(pod.agent)
+    assert len(json.dumps(result)) < wire.MAX_JSON_BYTES
+    assert len(result["artifacts"]) == 32
+    assert "224 artifacts" in result["warnings"][0]
+    assert pod.agent.call("GET", f"{wire.PATH_RUNS}/{RUN}/artifacts/31").body == b"1"
+
+
 def test_a_supervisor_that_goes_after_the_end_loses_no_end(pod: ScriptedPod) -> None:
     begin(pod)
     pod.peer.exited(exitCode=3)

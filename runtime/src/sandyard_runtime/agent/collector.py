@@ -6,6 +6,7 @@ arrives. Standard library and the wire models only.
 """
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -17,7 +18,7 @@ from sandyard_runtime.agent.spool import Spool
 
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
-MAX_PATH_BYTES: Final = 4096
+PATHS_BYTES: Final = 128 * 1024  # of all artifacts together: a result must fit into one reply, and into etcd
 
 
 class CollectorError(Exception):
@@ -27,7 +28,8 @@ class CollectorError(Exception):
 @dataclass(slots=True)
 class _Open:
     path: str
-    file: IO[bytes]
+    file: IO[bytes]  # nowhere, for what is left out
+    kept: bool
     digest: "hashlib._Hash"
     first: bytes = b""
     size: int = 0
@@ -47,6 +49,8 @@ class Collector:
         self._artifacts: list[Artifact] = []
         self._open: _Open | None = None
         self._artifact_bytes = 0
+        self._path_bytes = 0
+        self._left_out = 0
 
     def output(self, stream: str, data: bytes) -> None:
         """Take a piece of a stream."""
@@ -77,6 +81,13 @@ class Collector:
         if last:
             self._finish(current)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was left out, and why."""
+        if not self._left_out:
+            return ()
+        return (f"{self._left_out} artifacts were left out: their names are above {PATHS_BYTES} bytes together",)
+
     def close(self) -> tuple[Stream, Stream, tuple[Artifact, ...]]:
         """End everything; a half-received artifact is not one."""
         if self._open is not None:
@@ -85,16 +96,19 @@ class Collector:
         return self._spools[STDOUT].close(), self._spools[STDERR].close(), tuple(self._artifacts)
 
     def _begin(self, path: str) -> None:
-        if len(self._artifacts) >= self._limits.artifact_count:
+        if len(self._artifacts) + self._left_out >= self._limits.artifact_count:
             raise CollectorError("more artifacts than allowed")
-        if not 0 < len(path.encode(errors="replace")) <= MAX_PATH_BYTES:
-            raise CollectorError("an artifact's path is empty or too long")
-        file = artifact_file(self._directory, len(self._artifacts)).open("wb")
-        self._open = _Open(path=path, file=file, digest=hashlib.sha256())
+        self._path_bytes += len(path.encode())
+        kept = self._path_bytes <= PATHS_BYTES
+        file = artifact_file(self._directory, len(self._artifacts)) if kept else Path(os.devnull)
+        self._open = _Open(path=path, file=file.open("wb"), kept=kept, digest=hashlib.sha256())
 
     def _finish(self, current: _Open) -> None:
         current.file.close()
         self._open = None
+        if not current.kept:
+            self._left_out += 1
+            return
         self._artifacts.append(
             Artifact(
                 path=current.path,

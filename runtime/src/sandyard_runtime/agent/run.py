@@ -34,6 +34,7 @@ from sandyard_runtime.wire import PAYLOAD_BYTES
 PLACE_SECONDS: Final = 30.0  # for the inputs to be written in the workspace
 COLLECT_SECONDS: Final = 120.0  # beyond the run's own time: killing, reaping, the artifacts
 TRACEBACK_BYTES: Final = 4096  # its tail
+ERROR_BYTES: Final = 4096  # of its message, the head
 
 
 class LiveRun:
@@ -188,7 +189,7 @@ class LiveRun:
             if not self._start_sent:
                 outcome = Outcome.CANCELLED if self._cancelled else Outcome.START_FAILED
             return RunResult(outcome=outcome, stdout=stdout, stderr=stderr, message=self._failure)
-        warnings = self._finished.warnings if self._finished else ()
+        warnings = self._collector.warnings + (self._finished.warnings if self._finished else ())
         if self._failure:
             warnings = (*warnings, f"after the script ended: {self._failure}")
         return RunResult(
@@ -196,7 +197,7 @@ class LiveRun:
             exit_code=exited.exit_code,
             signal=exited.signal,
             error_type=hide(exited.error_type),
-            error_message=hide(exited.error_message),
+            error_message=_head(hide(exited.error_message)),
             traceback=_tail(hide(exited.traceback)),
             stdout=stdout,
             stderr=stderr,
@@ -207,5 +208,9 @@ class LiveRun:
         )
 
 
+def _head(text: str) -> str:
+    return text.encode()[:ERROR_BYTES].decode(errors="ignore")
+
+
 def _tail(text: str) -> str:
-    return text.encode(errors="replace")[-TRACEBACK_BYTES:].decode(errors="ignore")
+    return text.encode()[-TRACEBACK_BYTES:].decode(errors="ignore")
