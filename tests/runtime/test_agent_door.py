@@ -215,14 +215,14 @@ def test_a_head_that_never_ends_is_cut_off(agent: AgentProcess) -> None:
         connection.sendall(b"GET /healthz HTTP/1.1\r\n")
         began = time.monotonic()
         assert connection.recv(100) == b""
-        assert HEAD_SECONDS - 1 < time.monotonic() - began < HEAD_SECONDS + 3
+        assert HEAD_SECONDS - 1 < time.monotonic() - began < HEAD_SECONDS + 10
 
 
 def test_a_body_that_never_comes_is_cut_off(agent: AgentProcess) -> None:
     head = agent.headers("POST", wire.PATH_REQUIREMENTS, b"x" * 10) | {"content-length": "10"}
     began = time.monotonic()
     assert raw(agent, "POST", wire.PATH_REQUIREMENTS, head, b"x") == b""
-    assert BODY_SECONDS - 1 < time.monotonic() - began < BODY_SECONDS + 3
+    assert BODY_SECONDS - 1 < time.monotonic() - began < BODY_SECONDS + 10
 
 
 def test_a_crowd_of_silent_connections_locks_nobody_out(agent: AgentProcess) -> None:

@@ -75,7 +75,7 @@ def test_a_run_ends_at_its_time(pod: Pair) -> None:
     began = time.monotonic()
     result = pod.run(b"print('on', flush=True)\nwhile True: pass\n", seconds=1.0)
     assert (result["outcome"], result["stdout"]["text"]) == ("timeout", "on\n")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 15
 
 
 def test_cancel_ends_it_and_keeps_what_was_printed(pod: Pair) -> None:

@@ -20,7 +20,7 @@ from sandyard_api import names, wire
 from sandyard_api.tokens import Role
 
 RUN: Final = "run-1"
-PROMPT_SECONDS: Final = 0.5  # a poll that wakes at a change, with room for a busy machine
+PROMPT_SECONDS: Final = 3.0  # a poll that wakes at a change, on a busy machine; one that does not takes 20
 LIMITS: Final = wire.RunLimits(
     stdout_bytes=1000,
     stderr_bytes=100,
@@ -249,7 +249,7 @@ def test_a_poll_ends_when_nothing_changes(pod: ScriptedPod) -> None:
     begin(pod)
     before = time.monotonic()
     assert status(pod.agent, wait=1)["phase"] == "running"
-    assert 0.9 < time.monotonic() - before < 3
+    assert 0.9 < time.monotonic() - before < 10
 
 
 def test_cancel_reaches_the_supervisor_and_keeps_what_was_printed(pod: ScriptedPod) -> None:

