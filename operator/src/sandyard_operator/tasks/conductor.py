@@ -198,7 +198,7 @@ class Conductor:
         self.listening.listen(key, None)
         self._memories.pop(key, None)
         self.queue.forget(key)
-        pods = self.world.pods_of(key.uid)
+        pods = [pod for pod in self.world.pods_of(key.uid) if not pod.deleting]
         if pods and await self._actor.read_task(key) is None:
             for pod in pods:
                 await self._cluster.delete_pod(pod)

@@ -122,7 +122,7 @@ class World:
     def orphans(self) -> tuple[PodView, ...]:
         """Return the pods of ours whose task is not there; certain when pods were listed before tasks."""
         owners = self._pods.keys() - self._keys.keys()
-        return tuple(pod for uid in owners for pod in self._pods[uid].values())
+        return tuple(pod for uid in owners for pod in self._pods[uid].values() if not pod.deleting)
 
     def _task_changed(self, old: SandboxTask | None, new: SandboxTask | None) -> None:
         self.places.change(old, new)
