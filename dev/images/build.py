@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from images import base, catalog, context, node, wheels
+from images import base, context, node, wheels
 from images.catalog import IMAGES, REPOSITORY, Image
 from images.engine import Engine
 from images.layout import Layout, Stored
@@ -74,7 +74,8 @@ class Build:
         if refresh or not self.engine.has(ref):
             with self.display.job(f"base ({self.engine.name})"):
                 folder = self.settings.folder / "contexts" / "base"
-                self.engine.build_base(ref, folder, log=fresh_log(self.settings, "base"))
+                self.engine.build_base(ref, folder, log=(log := fresh_log(self.settings, "base")))
+                self.engine.forget(ref, log=log)
         return ref
 
     def fetch(self, lock: str) -> Path:
@@ -102,7 +103,8 @@ class Build:
             return Built(image, stored, None)
         with self.display.job(f"image: {image.name}"):
             log = fresh_log(self.settings, image.name)
-            self.engine.build(ref, laid.folder, arguments=laid.arguments, labels=labels(image), log=log)
+            self.engine.build(ref, laid.folder, arguments=laid.arguments, log=log)
+            self.engine.forget(ref, log=log)
         return Built(image, layout.get(ref), time.monotonic() - started)
 
     def hand_over(self, images: list[Stored]) -> None:
@@ -112,17 +114,6 @@ class Build:
             if missing:
                 with self.display.job(f"load {len(missing)} into {receiver.name}"):
                     receiver.load(missing)
-
-
-def labels(image: Image) -> dict[str, str]:
-    """Return what an image says of itself; nothing that changes when the image does not."""
-    prefix = "org.opencontainers.image"
-    return {
-        f"{prefix}.title": f"sandyard-{image.name}",
-        f"{prefix}.description": image.description,
-        f"{prefix}.version": catalog.version(),
-        f"{prefix}.licenses": catalog.LICENSE,
-    }
 
 
 def record(settings: Settings, results: list[Built]) -> None:

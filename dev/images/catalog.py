@@ -8,7 +8,6 @@ from typing import Final
 from images.settings import ROOT
 
 REPOSITORY: Final = "localhost/sandyard"  # a registry's name takes its place when images are pushed
-LICENSE: Final = "MIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,6 @@ class Image:
     """One image: a folder in images/ with its Dockerfile, its locks, and pieces of the checkout."""
 
     name: str
-    description: str
     locks: tuple[str, ...]
     pieces: tuple[Piece, ...]
 
@@ -36,32 +34,33 @@ class Image:
 
 
 API: Final = "api/src/sandyard_api"
+# Below code/ is an image's tree: one copy brings it in.
+AGENT_SITE: Final = "code/opt/sandyard/agent/lib/python3.13/site-packages"
+OPERATOR_SITE: Final = "code/opt/sandyard/operator/lib/python3.13/site-packages"
+RUNNER: Final = "code/opt/sandyard/runtime"
 RUNTIME: Final = "runtime/src/sandyard_runtime"
 
 IMAGES: Final = (
     Image(
         name="runtime",
-        description="A Sandyard pod: the agent, and Python 3.13 with numpy, pandas, pyarrow, duckdb and matplotlib",
         locks=("runtime", "agent"),
         pieces=(
-            Piece(API, "code/agent/sandyard_api"),
-            Piece(RUNTIME, "code/agent/sandyard_runtime"),
-            Piece(RUNTIME, "code/runtime/sandyard_runtime", without=("agent",)),
-            Piece("runtime/runner", "code/runtime"),
+            Piece(API, f"{AGENT_SITE}/sandyard_api"),
+            Piece(RUNTIME, f"{AGENT_SITE}/sandyard_runtime"),
+            Piece(RUNTIME, f"{RUNNER}/sandyard_runtime", without=("agent",)),
+            Piece("runtime/runner", RUNNER),
         ),
     ),
     Image(
         name="operator",
-        description="The Sandyard operator",
         locks=("operator",),
         pieces=(
-            Piece(API, "code/sandyard_api"),
-            Piece("operator/src/sandyard_operator", "code/sandyard_operator"),
+            Piece(API, f"{OPERATOR_SITE}/sandyard_api"),
+            Piece("operator/src/sandyard_operator", f"{OPERATOR_SITE}/sandyard_operator"),
         ),
     ),
     Image(
         name="index",
-        description="A private package index for trying and testing Sandyard",
         locks=("index", "index-packages"),
         pieces=(),
     ),

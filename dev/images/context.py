@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from images.catalog import Image, Piece
+from images.catalog import Image, Piece, version
 from images.settings import ROOT
 
 DIGEST_LENGTH: Final = 12
@@ -39,7 +39,7 @@ def lay_out(image: Image, folder: Path, *, wheelhouses: Mapping[str, Path], uv: 
     for piece in (own, Piece("images/steps", "steps"), *image.pieces):
         copy_piece(piece, folder)
     place(uv, folder / "bin" / "uv", mode=PROGRAM_MODE)
-    arguments = {"BASE": base}
+    arguments = {"BASE": base, "VERSION": version()}
     for lock in image.locks:
         copied = folder / "locks" / f"{lock}.txt"
         place(ROOT / "locks" / f"{lock}.txt", copied)

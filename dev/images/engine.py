@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -29,10 +29,11 @@ class Engine(Protocol):
     def build_base(self, ref: str, folder: Path, *, log: Path) -> None:
         """Make the root that all images start from; ``folder`` is for its context."""
 
-    def build(
-        self, ref: str, folder: Path, *, arguments: Mapping[str, str], labels: Mapping[str, str], log: Path
-    ) -> None:
+    def build(self, ref: str, folder: Path, *, arguments: Mapping[str, str], log: Path) -> None:
         """Build a context and store the image in the layout."""
+
+    def forget(self, ref: str, *, log: Path) -> None:
+        """Remove the images that this one took the place of."""
 
     def push(self, ref: str, target: str, *, log: Path) -> str:
         """Copy an image to a registry and return its digest there."""
@@ -59,15 +60,19 @@ class Buildah:
         self._build(ref, folder, (), log=log)
         shutil.rmtree(folder)
 
-    def build(
-        self, ref: str, folder: Path, *, arguments: Mapping[str, str], labels: Mapping[str, str], log: Path
-    ) -> None:
+    def build(self, ref: str, folder: Path, *, arguments: Mapping[str, str], log: Path) -> None:
         """Build with layers that are found again, and file times that are always the same."""
         options = [f"--build-arg={key}={value}" for key, value in arguments.items()]
-        options += [f"--label={key}={value}" for key, value in labels.items()]
         self._build(ref, folder, options, log=log)
         with self._storing:
             run([*self._command, "push", "--quiet", ref, f"oci:{self._settings.layout}:{ref}"], log=log)
+            Layout(self._settings.layout).uncompress(ref)
+
+    def forget(self, ref: str, *, log: Path) -> None:
+        """Remove the images of the same name and another tag, with the layers that only they had."""
+        others = _others(ref, [*self._command, "images", "--format={{.Name}}:{{.Tag}}"])
+        if others:
+            run([*self._command, "rmi", *others], log=log)
 
     def push(self, ref: str, target: str, *, log: Path) -> str:
         """Push with buildah; credentials are those of ``buildah login``."""
@@ -99,12 +104,9 @@ class Docker:
         del folder  # the context is in the checkout
         run(["docker", "build", "--provenance=false", f"--tag={ref}", base.FOLDER], log=log, env=_buildkit())
 
-    def build(
-        self, ref: str, folder: Path, *, arguments: Mapping[str, str], labels: Mapping[str, str], log: Path
-    ) -> None:
+    def build(self, ref: str, folder: Path, *, arguments: Mapping[str, str], log: Path) -> None:
         """Build, and take the result over into the layout."""
         options = [f"--build-arg={key}={value}" for key, value in arguments.items()]
-        options += [f"--label={key}={value}" for key, value in labels.items()]
         run(
             ["docker", "build", "--provenance=false", "--network=none", *options, f"--tag={ref}", folder],
             log=log,
@@ -113,6 +115,12 @@ class Docker:
         with self._storing, subprocess.Popen(["docker", "save", ref], stdout=subprocess.PIPE) as saving:
             if saving.stdout:
                 self._layout.add_archive(ref, saving.stdout)
+
+    def forget(self, ref: str, *, log: Path) -> None:
+        """Remove the images of the same name and another tag."""
+        others = _others(ref, ["docker", "images", "--format={{.Repository}}:{{.Tag}}"])
+        if others:
+            run(["docker", "rmi", *others], log=log)
 
     def push(self, ref: str, target: str, *, log: Path) -> str:
         """Push with Docker; credentials are those of ``docker login``."""
@@ -136,6 +144,13 @@ def choose(settings: Settings, *, log: Path) -> Engine:
             return Buildah(settings)
         case other:
             raise ImageError(f"SANDYARD_IMAGE_ENGINE: {other!r} is not known.", fix="set it to buildah or docker")
+
+
+def _others(ref: str, command: Sequence[str]) -> list[str]:
+    """Return the references of the same name and another tag among those a command lists."""
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    name = ref.rpartition(":")[0]
+    return [each for each in listed if each.rpartition(":")[0] == name and each != ref]
 
 
 def _is_secure(target: str) -> bool:

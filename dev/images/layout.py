@@ -4,6 +4,7 @@ Layers that images share, or that a rebuild did not change, are there once. Writ
 and packed into archives here.
 """
 
+import gzip
 import hashlib
 import io
 import json
@@ -18,6 +19,9 @@ from images.errors import ImageError
 REF_NAME: Final = "org.opencontainers.image.ref.name"
 CONTAINERD_NAME: Final = "io.containerd.image.name"  # a full reference, taken as it is by containerd
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
+COMPRESSED: Final = f"{LAYER}+gzip"
+PIECE_BYTES: Final = 1 << 20
 VERSION: Final = '{"imageLayoutVersion":"1.0.0"}'
 
 
@@ -74,6 +78,21 @@ class Layout:
             if f"sha256:{path.name}" not in used:
                 path.unlink()
 
+    def uncompress(self, ref: str) -> None:
+        """Store an image's layers as they are: found again by the next build, named by their content alone."""
+        index = self._index()
+        for entry in index["manifests"]:
+            if entry.get("annotations", {}).get(REF_NAME) == ref:
+                manifest = json.loads(self.blob(entry["digest"]).read_bytes())
+                for layer in manifest["layers"]:
+                    if layer["mediaType"] == COMPRESSED:
+                        with gzip.open(self.blob(layer["digest"])) as content:
+                            digest, size = self._take(content)
+                        layer.update(mediaType=LAYER, digest=digest, size=size)
+                digest, size = self._take(io.BytesIO(_dump(manifest)))
+                entry.update(digest=digest, size=size)
+        self._write_index(index["manifests"])
+
     def add_archive(self, ref: str, archive: IO[bytes]) -> None:
         """Take in the one image of an OCI archive, such as ``docker save`` writes, under a reference."""
         index: dict[str, Any] = {}
@@ -125,15 +144,19 @@ class Layout:
             layer_bytes=sum(layer["size"] for layer in layers),
         )
 
-    def _take(self, content: IO[bytes]) -> None:
-        fresh = self.folder / "blobs" / "sha256" / ".fresh"
-        fresh.parent.mkdir(parents=True, exist_ok=True)
+    def _take(self, content: IO[bytes] | gzip.GzipFile) -> tuple[str, int]:
+        """Store a blob; return its digest and size."""
+        folder = self.folder / "blobs" / "sha256"
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = folder / ".fresh"
         digest = hashlib.sha256()
         with fresh.open("wb") as file:
-            while piece := content.read(1 << 20):
+            while piece := content.read(PIECE_BYTES):
                 digest.update(piece)
                 file.write(piece)
-        fresh.rename(fresh.with_name(digest.hexdigest()))
+            size = file.tell()
+        fresh.rename(folder / digest.hexdigest())
+        return f"sha256:{digest.hexdigest()}", size
 
     def _index(self) -> dict[str, Any]:
         try:

@@ -80,9 +80,8 @@ def names(stored: Stored) -> tuple[str, str]:
 
 def receivers(settings: Settings) -> list[Receiver]:
     """Return the nodes that are up."""
-    cluster = settings.caches / "node"
-    layout = Layout(settings.layout)
-    found = [
-        Receiver(cluster / "bin" / "ctr", path, layout) for path in sorted(cluster.glob("*/node*/containerd.sock"))
-    ]
-    return [each for each in found if each.ask("version") is not None]
+    folder = settings.caches / "node"
+    ctr, layout = folder / "bin" / "ctr", Layout(settings.layout)
+    sockets = sorted((folder / settings.cluster).glob("node*/containerd.sock"))
+    known = (Receiver(ctr, socket, layout) for socket in sockets)
+    return [each for each in known if each.ask("version") is not None]

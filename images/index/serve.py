@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pypiserver
 import waitress
-from pypiserver.backend import SimpleFileBackend
+from pypiserver.backend import BackendProxy, SimpleFileBackend
 from pypiserver.core import PkgFile
 
 PACKAGES = Path("/srv/packages")
@@ -49,7 +49,7 @@ def main() -> None:
         disable_fallback=True,
         hash_algo="sha256",
     )
-    config.backend = FixedPackages(config)
+    config.backend = BackendProxy(FixedPackages(config))
     application = pypiserver.setup_routes_from_config(pypiserver.app_from_config(config), config)
     waitress.serve(application, host="0.0.0.0", port=PORT, threads=THREADS, ident=None)  # noqa: S104 - in a pod
 
