@@ -151,7 +151,8 @@ class Conductor:
             except PortError as error:
                 self._back_off(key, error, due=plan.due, now=now)
                 return
-            self.queue.succeeded(key)
+            else:
+                self.queue.succeeded(key)
         raise RuntimeError(f"{ROUNDS} plans in a row made no progress")
 
     async def _carry_out(self, subject: Subject, plan: Plan) -> None:

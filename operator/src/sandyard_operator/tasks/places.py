@@ -64,6 +64,8 @@ class Places:
         """Follow a change of the cache."""
         if old is not None:
             self._drop(old)
+            if new is None:
+                self._reserved.pop(old.metadata.uid, None)
         if new is not None:
             self._put(new)
 
