@@ -1,8 +1,7 @@
 """What PID 1 of the runner container runs: ``/usr/bin/python3.13 -I -S /opt/sandyard/runtime``.
 
 For the image: this file and the package ``sandyard_runtime`` without its agent go to that folder, compiled, since
-nothing can be written there later. ``sandyard.pth`` goes to the dist-packages of the image's Python, so that a child
-interpreter a script starts finds the packages too, after the standard library.
+nothing can be written there later.
 """
 
 import sys

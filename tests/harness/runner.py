@@ -85,7 +85,7 @@ class Room:
         packages = base / "usr/lib" / Path(python()).name / "site-packages"
         for folder in (base / "root", self.control, self.site, self.image_site, packages):
             folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(RUNTIME / "runner/sandyard.pth", packages)
+        shutil.copy(RUNTIME.parent / "images/runtime/sandyard.pth", packages)
         self._binds = [
             (str(RUNTIME / "src/sandyard_runtime"), f"{names.RUNTIME_SOURCE_DIR}/sandyard_runtime"),
             (str(RUNTIME / "runner/__main__.py"), f"{names.RUNTIME_SOURCE_DIR}/__main__.py"),

@@ -146,6 +146,13 @@ def test_packages_come_after_the_standard_library_and_before_the_images(runner: 
     assert end.text == "packages image json\n"
 
 
+def test_the_images_list_of_fonts_is_there_and_the_folder_is_the_scripts(runner: Runner) -> None:
+    (runner.room.image_site / ".matplotlib").mkdir()
+    (runner.room.image_site / ".matplotlib/fontlist-v390.json").write_text("fonts")
+    code = "import os\nos.chdir(os.environ['MPLCONFIGDIR'])\nprint(open('fontlist-v390.json').read())\nopen('own', 'w')"
+    assert runner.run(code).text == "fonts\n"
+
+
 def test_a_child_interpreter_finds_the_packages_too(runner: Runner) -> None:
     (runner.room.site / "own.py").write_text("print('found', __file__)")
     end = runner.run("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import own'], check=True)")

@@ -3,14 +3,12 @@
 import json
 import os
 import signal
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 WORD_BYTES: Final = {"errorType": 200, "errorMessage": 1024, "traceback": 4096}  # a header holds them, escaped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(NamedTuple):
     """What PID 1 knows: waitid's two numbers, why it killed the run if it did, and what was measured."""
 
     code: int  # CLD_EXITED, CLD_KILLED or CLD_DUMPED

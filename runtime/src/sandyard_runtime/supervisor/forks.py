@@ -3,8 +3,7 @@
 import os
 import socket
 import sys
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sandyard_runtime.supervisor.link import Link
 from sandyard_runtime.supervisor.streams import Pipes
@@ -22,8 +21,7 @@ class NotStartedError(Exception):
         self.outcome = outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(NamedTuple):
     """A locked process that waits to fork a run, and what it found in force."""
 
     control: socket.socket

@@ -9,8 +9,7 @@ import os
 import resource
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sandyard_runtime.worker import landlock, seccomp, syscalls
 
@@ -19,8 +18,7 @@ NICE: Final = 10  # within the container PID 1 goes first, whatever a run forks
 FULL_RANGE: Final = 4294967295  # the length of an identity uid map: no user namespace
 
 
-@dataclass(frozen=True, slots=True)
-class Isolation:
+class Isolation(NamedTuple):
     """What is in force for a process, as it found out itself."""
 
     egress: bool

@@ -2,15 +2,13 @@
 
 import json
 import socket
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 LENGTH_BYTES: Final = 4
 DESCRIPTORS: Final = 5  # stdin, stdout, stderr, report, gate
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """A script, its words and its bounds."""
 
     code: bytes

@@ -7,7 +7,6 @@ stack and are inherited over exec. Source: seccomp(2), Documentation/userspace-a
 
 import ctypes
 import errno
-import platform
 import struct
 from typing import Final
 
@@ -91,7 +90,7 @@ def load(*, egress: bool) -> None:
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
     loaded = Program(len(instructions), ctypes.addressof(buffer))
-    syscalls.call(syscalls.SECCOMP[platform.machine()], MODE_FILTER, 0, ctypes.byref(loaded))
+    syscalls.call(syscalls.SECCOMP[syscalls.machine()], MODE_FILTER, 0, ctypes.byref(loaded))
 
 
 def _rules(*, egress: bool) -> dict[str, list[Instruction]]:

@@ -5,13 +5,10 @@ Sources: the kernel's ``arch/x86/entry/syscalls/syscall_64.tbl`` and ``include/u
 
 import ctypes
 import os
-import platform
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(NamedTuple):
     """An architecture's audit number and its table; ``x32_bit`` marks the foreign ABI that shares it."""
 
     audit: int
@@ -76,9 +73,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 
+def machine() -> str:
+    """Return the kernel's name for this architecture."""
+    return os.uname().machine
+
+
 def architecture() -> Architecture | None:
     """Return this machine's table, or None where there is none of ours."""
-    return {"x86_64": X86_64, "aarch64": AARCH64}.get(platform.machine())
+    return {"x86_64": X86_64, "aarch64": AARCH64}.get(machine())
 
 
 def call(number: int, *arguments: int | ctypes.c_void_p | object) -> int:

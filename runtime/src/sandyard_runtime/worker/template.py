@@ -106,6 +106,7 @@ def settle(order: Order) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # as every Python program starts
     landlock.scope_signals()
     environment.replace(order.environment)
+    environment.lend_fonts()
     os.umask(0o022)
     os.makedirs(environment.OUTPUT, exist_ok=True)  # noqa: PTH103 - no pathlib before a run
     os.chdir(WORKSPACE)
