@@ -73,7 +73,7 @@ def build_all(settings: Settings, progress: Progress) -> None:
     store = settings.cache / "programs"
     store.mkdir(parents=True, exist_ok=True)
     for leftover in store.glob(f"{BUILDING}*"):
-        shutil.rmtree(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)  # a compiler that outlived this tool may still write there
     settings.bin.mkdir(exist_ok=True)
     version = go_version()
     for group in groups(settings):
