@@ -40,6 +40,12 @@ def attack():
     return True
 """
 
+CREATE: Final = """
+def attack():
+    open({path!r}, "xb").close()
+    return True
+"""
+
 READ: Final = """
 def attack():
     with open({path!r}, "rb") as file:
@@ -162,7 +168,7 @@ ATTACKS: Final[dict[str, str]] = {
     "the output of PID 1": WRITE.format(path="/proc/1/fd/1"),
     "a write to /var/tmp": WRITE.format(path="/var/tmp/sand"),
     "a write to the termination log": WRITE.format(path="/dev/termination-log"),
-    "a write to the message queues": WRITE.format(path="/dev/mqueue/sand"),
+    "a message queue of its own": CREATE.format(path="/dev/mqueue/sand"),
     "the users of the image": READ.format(path="/etc/passwd"),
     "the root folder": CALL.format(call="os.listdir('/')"),
     "an emptied termination log": CALL.format(call="os.truncate('/dev/termination-log', 0)"),

@@ -21,7 +21,7 @@ def editor() -> Iterator[Tenant]:
 def as_editor(tenant: Tenant, *args: str, stdin: str | None = None) -> Any:
     """Run kubectl as the tenant's service account."""
     who = f"--as=system:serviceaccount:{tenant.namespace}:dev"
-    return tenant.kubectl(*args, who, stdin=stdin, check=False)
+    return tenant.kubectl(who, *args, stdin=stdin, check=False)
 
 
 def forged_pod(name: str, labels: dict[str, str]) -> str:
