@@ -53,7 +53,9 @@ class Build:
             ingredients = self.gather(refresh=refresh)
             with ThreadPoolExecutor(BUILDERS) as pool:
                 results = list(pool.map(lambda image: self.build(image, ingredients), IMAGES))
-            Layout(self.settings.layout).keep_only({result.stored.ref for result in results})
+            refs = [ingredients.base, *(result.stored.ref for result in results)]
+            self.engine.keep_only(refs, log=fresh_log(self.settings, "store"))
+            Layout(self.settings.layout).keep_only(refs)
             record(self.settings, results)
             self.hand_over([result.stored for result in results])
         rows = [Row(each.image.name, each.stored.ref, each.stored.layer_bytes, each.seconds) for each in results]
@@ -74,8 +76,7 @@ class Build:
         if refresh or not self.engine.has(ref):
             with self.display.job(f"base ({self.engine.name})"):
                 folder = self.settings.folder / "contexts" / "base"
-                self.engine.build_base(ref, folder, log=(log := fresh_log(self.settings, "base")))
-                self.engine.forget(ref, log=log)
+                self.engine.build_base(ref, folder, log=fresh_log(self.settings, "base"))
         return ref
 
     def fetch(self, lock: str) -> Path:
@@ -104,7 +105,6 @@ class Build:
         with self.display.job(f"image: {image.name}"):
             log = fresh_log(self.settings, image.name)
             self.engine.build(ref, laid.folder, arguments=laid.arguments, log=log)
-            self.engine.forget(ref, log=log)
         return Built(image, layout.get(ref), time.monotonic() - started)
 
     def hand_over(self, images: list[Stored]) -> None:

@@ -32,8 +32,8 @@ class Engine(Protocol):
     def build(self, ref: str, folder: Path, *, arguments: Mapping[str, str], log: Path) -> None:
         """Build a context and store the image in the layout."""
 
-    def forget(self, ref: str, *, log: Path) -> None:
-        """Remove the images that this one took the place of."""
+    def keep_only(self, refs: Sequence[str], *, log: Path) -> None:
+        """Remove the images that these took the place of."""
 
     def push(self, ref: str, target: str, *, log: Path) -> str:
         """Copy an image to a registry and return its digest there."""
@@ -68,9 +68,9 @@ class Buildah:
             run([*self._command, "push", "--quiet", ref, f"oci:{self._settings.layout}:{ref}"], log=log)
             Layout(self._settings.layout).uncompress(ref)
 
-    def forget(self, ref: str, *, log: Path) -> None:
-        """Remove the images of the same name and another tag, with the layers that only they had."""
-        others = _others(ref, [*self._command, "images", "--format={{.Name}}:{{.Tag}}"])
+    def keep_only(self, refs: Sequence[str], *, log: Path) -> None:
+        """Remove our other images, with the layers that only they had."""
+        others = _superseded(refs, [*self._command, "images", "--format={{.Name}}:{{.Tag}}"])
         if others:
             run([*self._command, "rmi", *others], log=log)
 
@@ -116,9 +116,9 @@ class Docker:
             if saving.stdout:
                 self._layout.add_archive(ref, saving.stdout)
 
-    def forget(self, ref: str, *, log: Path) -> None:
-        """Remove the images of the same name and another tag."""
-        others = _others(ref, ["docker", "images", "--format={{.Repository}}:{{.Tag}}"])
+    def keep_only(self, refs: Sequence[str], *, log: Path) -> None:
+        """Remove our other images."""
+        others = _superseded(refs, ["docker", "images", "--format={{.Repository}}:{{.Tag}}"])
         if others:
             run(["docker", "rmi", *others], log=log)
 
@@ -146,11 +146,11 @@ def choose(settings: Settings, *, log: Path) -> Engine:
             raise ImageError(f"SANDYARD_IMAGE_ENGINE: {other!r} is not known.", fix="set it to buildah or docker")
 
 
-def _others(ref: str, command: Sequence[str]) -> list[str]:
-    """Return the references of the same name and another tag among those a command lists."""
+def _superseded(refs: Sequence[str], command: Sequence[str]) -> list[str]:
+    """Return, of the references that a command lists, those of the same names as ``refs`` and other tags."""
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    name = ref.rpartition(":")[0]
-    return [each for each in listed if each.rpartition(":")[0] == name and each != ref]
+    names = {ref.rpartition(":")[0] for ref in refs}
+    return [each for each in listed if each.rpartition(":")[0] in names and each not in refs]
 
 
 def _is_secure(target: str) -> bool:

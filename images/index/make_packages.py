@@ -156,7 +156,7 @@ def link(wheel: Wheel) -> None:
 
 
 def swell(wheel: Wheel) -> None:
-    """Add files that are small in the archive and 640 MiB outside: above what a class allows by default."""
+    """Add files that are small in the archive and 640 MiB outside: too many for a task that may hold 500."""
     for number in range(10):
         wheel.entries[f"sandyard_bomb/{number}.bin"] = (bytes(64 * 1024 * 1024), FILE)
 

@@ -45,6 +45,7 @@ def main() -> None:
         shutil.rmtree(site / "bin", ignore_errors=True)
     else:
         remove_scripts(options.venv / "bin")
+    (options.target or options.venv).joinpath(".lock").unlink(missing_ok=True)  # uv's, writable for all
     prune(site)
     compile_all(site)
     if options.packages:
