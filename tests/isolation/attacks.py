@@ -41,8 +41,9 @@ def attack():
 """
 
 CREATE: Final = """
+import os
 def attack():
-    open({path!r}, "xb").close()
+    os.close(os.open({path!r}, os.O_CREAT | os.O_RDONLY))
     return True
 """
 
