@@ -34,6 +34,8 @@ DENIED: Final = [
     ("ioprio_set", (3, 0)),
     ("ioprio_set", (1, 1)),
     ("sched_setaffinity", (1,)),
+    ("prctl", (4, 0)),
+    ("prctl", (4, 2)),
     ("socketpair", (1, 2)),
     ("socketpair", (1, 5)),
     ("socketpair", (2, 1)),
@@ -50,6 +52,8 @@ ALLOWED: Final = [
     ("setpriority", (0, 0)),
     ("ioprio_set", (1, 0)),
     ("sched_setaffinity", (0,)),
+    ("prctl", (4, 1)),
+    ("prctl", (38, 0)),
     ("socketpair", (1, 1)),
     ("socketpair", (1, 1 | NONBLOCK)),
 ]

@@ -207,6 +207,25 @@ def test_a_disk_filled_at_the_last_moment_counts(runner: Runner, folder: str) ->
     assert runner.run(code, limits={"diskBytes": 16 * MIB}).outcome == "disk"
 
 
+def test_open_files_without_a_name_count_while_they_are_open(runner: Runner) -> None:
+    code = (
+        "import os, tempfile, time\nfiles = [tempfile.TemporaryFile() for _ in range(3)]\n"
+        "for f in files: f.write(b'x' * (8 << 20)); f.flush()\n"
+        "if os.fork(): time.sleep(600)\ntime.sleep(600)"
+    )
+    end = runner.run(code, limits={"diskBytes": 16 * MIB}, timeout=60)
+    assert end.outcome == "disk"
+    assert end.exited["runMilliseconds"] < 20_000
+
+
+def test_an_open_file_counts_once(runner: Runner) -> None:
+    code = (
+        "import os, tempfile, time\nf = tempfile.TemporaryFile()\nf.write(b'x' * (10 << 20)); f.flush()\n"
+        "copies = [os.dup(f.fileno()) for _ in range(9)]\nif os.fork() == 0: time.sleep(600)\ntime.sleep(0.8)"
+    )
+    assert runner.run(code, limits={"diskBytes": 16 * MIB}).outcome == "exited"
+
+
 def test_a_disk_just_below_its_limit_is_no_fault(runner: Runner) -> None:
     code = "for i in range(15): open(f'/tmp/f{i}', 'wb').write(b'x' * (1 << 20))"
     assert runner.run(code, limits={"diskBytes": 16 * MIB}).outcome == "exited"

@@ -64,7 +64,7 @@ class Decoder:
             return None
         try:
             fields = json.loads(self._buffer[LENGTHS.size : start])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FrameError("a header that is not JSON") from error
         if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
             raise FrameError("a header without a type")

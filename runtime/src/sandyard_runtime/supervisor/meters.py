@@ -39,6 +39,7 @@ class DiskMeter:
 
     def __init__(self, folders: tuple[str, ...], *, limit: int) -> None:
         self._folders = folders
+        self._devices = {os.stat(path).st_dev for path in folders}  # noqa: PTH116 - no pathlib in PID 1
         self._limit = limit
         self._walk = self._sizes()
         self._sum = 0
@@ -67,6 +68,7 @@ class DiskMeter:
     def _sizes(self) -> Iterator[int]:
         for path in self._folders:
             yield from _inside(path, above=None, depth=0)
+        yield from _unnamed(self._devices)
 
 
 def _inside(name: str, *, above: int | None, depth: int) -> Iterator[int]:
@@ -84,6 +86,28 @@ def _inside(name: str, *, above: int | None, depth: int) -> Iterator[int]:
         return
     finally:
         os.close(folder)
+
+
+def _unnamed(devices: set[int]) -> Iterator[int]:
+    """Yield what the open files take that have no name any more."""
+    seen = set()
+    for pid in _numbers("/proc"):
+        for number in _numbers(f"/proc/{pid}/fd"):
+            try:
+                found = os.stat(f"/proc/{pid}/fd/{number}")  # noqa: PTH116
+            except OSError:
+                continue
+            file = (found.st_dev, found.st_ino)
+            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and file[0] in devices and file not in seen:
+                seen.add(file)
+                yield found.st_blocks * BLOCK_BYTES + ENTRY_BYTES
+
+
+def _numbers(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name.isdigit()]  # noqa: PTH208 - no pathlib in PID 1
+    except OSError:
+        return []
 
 
 def _size(entry: "os.DirEntry[str]") -> int:

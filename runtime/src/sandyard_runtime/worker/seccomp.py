@@ -104,6 +104,8 @@ def _rules(*, egress: bool) -> dict[str, list[Instruction]]:
     rules["ioprio_set"] = [*_only(0, IO_PROCESS), *_only(1, SELF), PASS]
     for name, targets in SIGNALS.items():
         rules[name] = [step for target in targets for step in _never(target, INIT, EVERYONE)] + [PASS]
+    # PID 1 measures the open files of dumpable processes.
+    rules["prctl"] = [_argument(0), (EQUAL, 0, 3, syscalls.PR_SET_DUMPABLE), *_only(1, 1), PASS]
     # A datagram end could be bound to a path and connected elsewhere.
     rules["socketpair"] = [*_only(0, AF_UNIX), *_only(1, SOCK_STREAM, mask=TYPE_MASK), PASS]
     if egress:

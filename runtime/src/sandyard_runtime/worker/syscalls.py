@@ -35,8 +35,8 @@ X86_64: Final = Architecture(
         "clone3": 435, "prlimit64": 302, "sched_setaffinity": 203, "sched_setscheduler": 144, "sched_setparam": 142,
         "sched_setattr": 314, "setpriority": 141, "ioprio_set": 251, "kill": 62, "tkill": 200, "tgkill": 234,
         "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "msgget": 68, "semget": 64, "shmget": 29, "mq_open": 240,
-        "clone": 56, "pidfd_send_signal": 424, "quotactl_fd": 443, "open_tree_attr": 467, "sethostname": 170,
-        "setdomainname": 171, "fanotify_init": 300, "modify_ldt": 154,
+        "clone": 56, "prctl": 157, "pidfd_send_signal": 424, "quotactl_fd": 443, "open_tree_attr": 467,
+        "sethostname": 170, "setdomainname": 171, "fanotify_init": 300, "modify_ldt": 154,
     },
 )  # fmt: skip
 AARCH64: Final = Architecture(
@@ -58,8 +58,8 @@ AARCH64: Final = Architecture(
         "clone3": 435, "prlimit64": 261, "sched_setaffinity": 122, "sched_setscheduler": 119, "sched_setparam": 118,
         "sched_setattr": 274, "setpriority": 140, "ioprio_set": 30, "kill": 129, "tkill": 130, "tgkill": 131,
         "rt_sigqueueinfo": 138, "rt_tgsigqueueinfo": 240, "msgget": 186, "semget": 190, "shmget": 194, "mq_open": 180,
-        "clone": 220, "pidfd_send_signal": 424, "quotactl_fd": 443, "open_tree_attr": 467, "sethostname": 161,
-        "setdomainname": 162, "fanotify_init": 262,
+        "clone": 220, "prctl": 167, "pidfd_send_signal": 424, "quotactl_fd": 443, "open_tree_attr": 467,
+        "sethostname": 161, "setdomainname": 162, "fanotify_init": 262,
     },
 )  # fmt: skip
 SECCOMP: Final = {"x86_64": 317, "aarch64": 277}

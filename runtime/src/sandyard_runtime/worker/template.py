@@ -79,6 +79,7 @@ def become_run(order: Order, descriptors: list[int], isolation: lockdown.Isolati
     with socket.socket(fileno=gate_descriptor) as gate:
         try:
             settle(order)
+            lockdown.show_files()
             seen = lockdown.probe(egress=isolation.egress, landlock_abi=isolation.landlock_abi)
         except OSError as error:
             send(gate, {"error": f"lock-down failed: {error}"})
