@@ -77,7 +77,14 @@ def python() -> str:
 class Room:
     """Starts programs in a room; its folders live below ``base``."""
 
-    def __init__(self, base: Path, *, binds: Sequence[tuple[str, str]] = (), cgroups: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        base: Path,
+        *,
+        binds: Sequence[tuple[str, str]] = (),
+        cgroups: Sequence[Path] = (),
+        user_namespace: bool = False,
+    ) -> None:
         self.base = base
         self.control = base / "control"
         self.site = base / "packages" / "site"
@@ -94,6 +101,7 @@ class Room:
             (str(self.image_site), names.IMAGE_SITE),
             *binds,
         ]
+        self._user_namespace = user_namespace
         self._cgroups = [str(each) for each in cgroups]
 
     def start(self, command: Sequence[str], **options: Any) -> "subprocess.Popen[str]":
@@ -103,6 +111,7 @@ class Room:
             "usr": ":".join(dict.fromkeys((str(self.base / "usr"), str(interpreter()), "/usr"))),
             "binds": self._binds,
             "cgroups": self._cgroups,
+            "userNamespace": self._user_namespace,
             "uid": names.RUNNER_UID,
             "volumeSize": "256m",
             "command": list(command),
