@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help setup demo test check crds chart images image-list image-archives push cluster cluster-down cluster-status kubeconfig load-image deploy bench e2e clean
+.PHONY: help setup demo test check crds chart images image-list image-archives image-locks push cluster cluster-down cluster-status kubeconfig load-image deploy bench e2e clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -55,6 +55,9 @@ image-list: setup ## the images last built, by tag and by digest
 
 image-archives: setup ## write each image as an archive for machines without a network: make image-archives TO=dist
 	@$(IMAGES) archive $(or $(TO),dist/images)
+
+image-locks: setup ## resolve the images' packages into locks/; UPGRADE=1 takes newer versions
+	@$(IMAGES) lock $(if $(UPGRADE),--upgrade)
 
 push: setup ## copy the images to a registry: make images push REGISTRY=registry.example/sandyard
 	@$(IMAGES) push $(or $(REGISTRY),$(error say where to, as in: make push REGISTRY=registry.example/sandyard))

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from images import engine, registry
+from images import engine, locks, registry
 from images.build import Build
 from images.errors import ImageError
 from images.programs import fresh_log
@@ -23,6 +23,8 @@ def main() -> None:
     archive.add_argument("folder", type=Path)
     push = verbs.add_parser("push", help="copy the images to a registry and print their digests there")
     push.add_argument("registry", help="registry and path, such as registry.example/sandyard")
+    lock = verbs.add_parser("lock", help="resolve the images' packages into locks/")
+    lock.add_argument("--upgrade", action="store_true", help="take newer versions where there are")
     options = parser.parse_args()
     settings = Settings.from_environment()
     try:
@@ -34,6 +36,8 @@ def main() -> None:
                 registry.print_list(settings)
             case "archive":
                 registry.write_archives(settings, options.folder)
+            case "lock":
+                locks.resolve_all(settings, upgrade=options.upgrade)
             case _:  # push: argparse lets nothing else through
                 chosen = engine.choose(settings, log=fresh_log(settings, "engine"))
                 registry.push_all(settings, chosen, options.registry)
