@@ -20,6 +20,8 @@ from kubernetes.aio.client.configuration import Configuration
 from sandyard_operator.kube.access import Access
 
 HOST: Final = "127.0.0.1"
+SHUTDOWN_SECONDS: Final = 1.0
+CLOSING_TURNS: Final = 10  # of the loop, in which closed and aborted transports let go of their sockets
 DROPPED: Final = ("transfer-encoding", "content-encoding", "content-length", "connection")
 
 
@@ -52,7 +54,7 @@ class FaultyApi:
         self._server: web.AppRunner | None = None
         self._session: aiohttp.ClientSession | None = None
         self._faults: deque[tuple[Callable[[str, str], bool], Fault]] = deque()
-        self._streams: set[asyncio.Transport] = set()
+        self._streams: dict[asyncio.Transport, aiohttp.ClientResponse] = {}
         self.port = 0
         self.seen: Counter[str] = Counter()  # "VERB path" of every request, faulty or not
 
@@ -66,21 +68,27 @@ class FaultyApi:
         """Return how many requests were not reads."""
         return sum(count for what, count in self.seen.items() if not what.startswith("GET"))
 
+    @property
+    def streams(self) -> int:
+        """Return how many watches are open."""
+        return len(self._streams)
+
     def next(self, fault: Fault, *, verb: str = "", path: str = "") -> None:
         """Have the next request whose verb and path contain these meet a fault."""
         self._faults.append((lambda method, target: verb in method and path in target, fault))
 
     def cut_streams(self) -> None:
         """End all watches at once, without a word."""
-        for transport in tuple(self._streams):
+        for transport, reply in tuple(self._streams.items()):
             transport.abort()
+            _abort(reply)
 
     async def start(self) -> None:
         """Listen on a free port."""
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._access.ssl_context()))
         app = web.Application(client_max_size=1 << 24)
         app.router.add_route("*", "/{rest:.*}", self._pass)
-        self._server = web.AppRunner(app, access_log=None)
+        self._server = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await self._server.setup()
         await web.TCPSite(self._server, HOST, 0).start()
         self.port = self._server.addresses[0][1]
@@ -89,10 +97,11 @@ class FaultyApi:
         """Close everything."""
         self.cut_streams()
         if self._server is not None:
-            await self._server.shutdown()
             await self._server.cleanup()
         if self._session is not None:
             await self._session.close()
+        for _ in range(CLOSING_TURNS):
+            await asyncio.sleep(0)
 
     def _fault_for(self, method: str, target: str) -> Fault | None:
         for index, (matches, fault) in enumerate(self._faults):
@@ -135,16 +144,26 @@ class FaultyApi:
 
     async def _stream(self, request: web.Request, reply: aiohttp.ClientResponse) -> web.StreamResponse:
         out = web.StreamResponse(status=reply.status, headers={"Content-Type": "application/json"})
-        await out.prepare(request)
         transport = request.transport
-        assert isinstance(transport, asyncio.Transport)
-        self._streams.add(transport)
+        if not isinstance(transport, asyncio.Transport) or transport.is_closing():
+            return out
+        await out.prepare(request)
+        self._streams[transport] = reply
         try:
             async for chunk in reply.content.iter_any():
                 await out.write(chunk)
+        except aiohttp.ClientError:
+            return out  # cut
         finally:
-            self._streams.discard(transport)
+            del self._streams[transport]
+            _abort(reply)
         return out
+
+
+def _abort(reply: aiohttp.ClientResponse) -> None:
+    """Let go of a stream without a farewell, which would outlive the test's loop."""
+    if reply.connection is not None and reply.connection.transport is not None:
+        reply.connection.transport.abort()  # type: ignore[attr-defined]
 
 
 @asynccontextmanager

@@ -9,8 +9,10 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import kopf
 from pydantic import ValidationError
 
@@ -28,6 +30,9 @@ CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
 BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, *(5.0,) * 12)  # a minute; after it the process ends and is restarted
 PAGE_OBJECTS: Final = 100  # of at most 0.5 MB each
+CANCELS: Final = 10
+CANCEL_SECONDS: Final = 0.5
+KOPF: Final = Path(kopf.__file__).parent
 WATCHED: Final = {
     ObjectKind.TASK: (names.GROUP, names.VERSION, "sandboxtasks"),
     ObjectKind.CLASS: (names.GROUP, names.VERSION, "sandboxclasses"),
@@ -80,6 +85,7 @@ class KopfFeed:
         }
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._tasks: Collection[asyncio.Task[Any]] = ()
+        self._sessions: list[aiohttp.ClientSession] = []
 
     async def start(self) -> None:
         """Begin to watch.
@@ -99,6 +105,10 @@ class KopfFeed:
             await kopf.run_tasks(self._tasks, ignored=_Everything())
         except Exception as error:
             raise FeedError(f"the watches ended: {error}") from error
+        finally:
+            await _end_leftovers()
+            for session in self._sessions:
+                await session.close()
         raise FeedError("the watches ended")
 
     async def changes(self) -> AsyncIterator[Change]:
@@ -114,8 +124,21 @@ class KopfFeed:
             kopf.on.event(group, version, plural, id=kind, registry=registry)(self._handler(kind))
         return registry
 
-    async def _login(self, **_: Any) -> kopf.ConnectionInfo:
-        return _Connection(server=self._access.server, token=await self._access.token(), access=self._access)
+    async def _login(self, **_: Any) -> kopf.AiohttpSession:
+        """Give kopf a session of our own: it takes each token as it is at the time, and is closed for sure."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._access.ssl_context()), middlewares=(self._authorise,)
+        )
+        self._sessions.append(session)
+        return kopf.AiohttpSession(server=self._access.server, aiohttp_session=session)
+
+    async def _authorise(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        token = await self._access.token()
+        if token:
+            request.headers["Authorization"] = f"Bearer {token}"
+        return await handler(request)
 
     def _handler(self, kind: ObjectKind) -> Callable[..., Any]:
         async def take(*, event: Any, **_: Any) -> None:
@@ -139,6 +162,22 @@ class KopfFeed:
         metadata = raw.get("metadata") or {}
         identity = {"namespace": metadata.get("namespace"), kind: metadata.get("name")}
         logger.error("a %s is not as this version of the operator knows it: %s", kind, why, extra=identity)
+
+
+async def _end_leftovers() -> None:
+    """End what kopf leaves behind when one of its watches fails: the others, which survive a first cancel."""
+    for _ in range(CANCELS):
+        left = {task for task in asyncio.all_tasks() if _is_of_kopf(task)}
+        if not left:
+            return
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=CANCEL_SECONDS)
+
+
+def _is_of_kopf(task: "asyncio.Task[Any]") -> bool:
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and Path(code.co_filename).is_relative_to(KOPF)
 
 
 def _settings() -> kopf.OperatorSettings:

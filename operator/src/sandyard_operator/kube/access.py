@@ -25,32 +25,21 @@ class Access:
         return str(self.configuration.host).rstrip("/")
 
     @property
-    def ca_file(self) -> str | None:
-        """Return the file of the authority that the server is checked against."""
-        return self.configuration.ssl_ca_cert
-
-    @property
-    def certificate_files(self) -> tuple[str, str] | None:
-        """Return our client certificate and its key, where that is who we are."""
-        certificate, key = self.configuration.cert_file, self.configuration.key_file
-        return (certificate, key) if certificate and key else None
-
-    @property
     def server_name(self) -> str | None:
         """Return the name in the server's certificate where it is not the URL's."""
         return self.configuration.tls_server_name
 
     def ssl_context(self) -> ssl.SSLContext:
         """Return TLS that checks the server and shows our certificate."""
-        context = ssl.create_default_context(cafile=self.ca_file)
+        context = ssl.create_default_context(cafile=self.configuration.ssl_ca_cert)
         # From Python 3.13 on certificates without every key identifier are refused; many clusters' are, and Go's
         # clients take them. The chain and the name are checked all the same.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not self.configuration.verify_ssl:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if self.certificate_files is not None:
-            context.load_cert_chain(*self.certificate_files)
+        if self.configuration.cert_file:
+            context.load_cert_chain(self.configuration.cert_file, self.configuration.key_file)
         return context
 
     async def token(self) -> str | None:
