@@ -17,16 +17,14 @@ INDEX_NAMESPACE: Final = "sandyard-index"
 INDEX_USER: Final = "sandyard"
 CREDENTIALS_SECRET: Final = "index-credentials"  # noqa: S105 - a name
 INDEX_HOST: Final = f"index.{INDEX_NAMESPACE}.svc.cluster.local"
-READY: Final = "--timeout=180s"
+READY: Final = "--timeout=90s"
 
 
 def cache_folder() -> Path:
     """Return the user's cache folder for builds."""
     configured = os.environ.get("SANDYARD_CACHE")
     return (
-        Path(configured)
-        if configured
-        else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sandyard"
+        Path(configured) if configured else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sandyard"
     )
 
 
@@ -67,9 +65,7 @@ def install_index() -> None:
     netrc = f"machine {INDEX_HOST}\nlogin {INDEX_USER}\npassword {password}\n"
     apply(secret(NAMESPACE, CREDENTIALS_SECRET, {"netrc": netrc}))
     apply(secret(INDEX_NAMESPACE, "index-password", {"username": INDEX_USER, "password": password}))
-    manifest = (
-        (ROOT / "dev" / "index" / "index.yaml").read_text().replace("INDEX_IMAGE", images()["index"]["ref"])
-    )
+    manifest = (ROOT / "dev" / "index" / "index.yaml").read_text().replace("INDEX_IMAGE", images()["index"]["ref"])
     kubectl("apply", "-f", "-", stdin=manifest)
     kubectl("-n", INDEX_NAMESPACE, "rollout", "status", "deployment/index", READY)
 

@@ -12,14 +12,10 @@ COVERED = "*/sandyard_operator/decide/*,*/sandyard_api/pep723.py,*/sandyard_api/
 def check(steps: Steps) -> None:
     """Check style, types, imports, dependencies, generated files, unit tests and their coverage."""
     steps.command("style (ruff)", [BIN / "ruff", "check", "."])
-    steps.command(
-        "format (ruff)", [BIN / "ruff", "format", "--check", "."], hint="Run: .venv/bin/ruff format ."
-    )
+    steps.command("format (ruff)", [BIN / "ruff", "format", "--check", "."], hint="Run: .venv/bin/ruff format .")
     steps.command("types (mypy strict)", [BIN / "mypy"])
     steps.command("import rules (import-linter)", [BIN / "lint-imports", "--no-cache"])
-    steps.command(
-        "declared dependencies (deptry)", [BIN / "deptry", "api/src", "operator/src", "runtime/src"]
-    )
+    steps.command("declared dependencies (deptry)", [BIN / "deptry", "api/src", "operator/src", "runtime/src"])
     steps.command(
         "generated CRDs are current",
         [sys.executable, "-m", "sandyard_api.crdgen", "--check"],

@@ -41,9 +41,7 @@ EXAMPLES: Final = (
     ),
     Example(name="pandas-duckdb", about="pandas and duckdb", reason="Succeeded", shows="Oslo    165"),
     Example(name="plot", about="a file in, a plot out", reason="Succeeded", shows="temperatures.png"),
-    Example(
-        name="install-fails", about="a failing install", reason="DependencyNotFound", shows="no-such-package"
-    ),
+    Example(name="install-fails", about="a failing install", reason="DependencyNotFound", shows="no-such-package"),
     Example(name="timeout", about="a timeout", reason="RunTimeout", shows="counting sheep"),
     Example(name="refused", about="a refused script", reason="InvalidDependency", shows="tool @"),
 )
@@ -60,9 +58,7 @@ def demo(steps: Steps) -> None:
     steps.console.print(result_table(outcomes))
     failed = [example.name for example, status in outcomes if not as_expected(example, status)]
     if failed:
-        raise StepError(
-            f"not as expected: {', '.join(failed)}. Look closer: kubectl -n {NAMESPACE} describe sbt"
-        )
+        raise StepError(f"not as expected: {', '.join(failed)}. Look closer: kubectl -n {NAMESPACE} describe sbt")
     steps.console.print(f"Every example came out as expected. They stay in the namespace {NAMESPACE}:")
     steps.console.print(f"  export KUBECONFIG={environment()['KUBECONFIG']}; kubectl -n {NAMESPACE} get sbt")
 
@@ -97,9 +93,7 @@ def follow(name: str) -> Any:
         "--watch",
         f"--request-timeout={EXAMPLE_SECONDS}",
     ]
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment()}
-    ) as watch:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment()}) as watch:
         decoder, text = json.JSONDecoder(), ""
         try:
             for line in watch.stdout or ():
@@ -140,9 +134,7 @@ def result_table(outcomes: list[tuple[Example, dict[str, Any]]]) -> Table:
         table.add_column(heading)
     for example, status in outcomes:
         timings = status.get("timings", {})
-        seconds = [
-            f"{timings.get(f'{part}Milliseconds', 0) / 1000:.2f} s" for part in ("install", "run", "total")
-        ]
+        seconds = [f"{timings.get(f'{part}Milliseconds', 0) / 1000:.2f} s" for part in ("install", "run", "total")]
         mark = "yes" if as_expected(example, status) else "NO"
         table.add_row(example.name, status.get("reason"), Text(shown(status)), *seconds, mark)
     return table

@@ -30,9 +30,7 @@ BAR: Final = 0.4  # of a Job, for a cold task without dependencies
 def task(api: Api, namespace: str, _image: str) -> None:
     """Create a SandboxTask and wait until it is finished."""
     body = {"apiVersion": "sandyard.dev/v1alpha1", "kind": "SandboxTask", "spec": {"code": LINE}}
-    done = api.create_and_watch(
-        TASKS.format(namespace), named(body), lambda seen: has_condition(seen, "Finished")
-    )
+    done = api.create_and_watch(TASKS.format(namespace), named(body), lambda seen: has_condition(seen, "Finished"))
     if done["status"]["reason"] != "Succeeded":
         raise AssertionError(done["status"])
 
@@ -85,10 +83,7 @@ def measure(api: Api, *, samples: int) -> dict[str, list[float]]:
                 runner(api, namespace, image)
                 if turn:
                     seconds[name].append(time.monotonic() - started)
-            print(
-                f"round {turn} of {samples}: "
-                + ", ".join(f"{n} {s[-1]:.2f} s" for n, s in seconds.items() if s)
-            )
+            print(f"round {turn} of {samples}: " + ", ".join(f"{n} {s[-1]:.2f} s" for n, s in seconds.items() if s))
     finally:
         api.call("DELETE", f"/api/v1/namespaces/{namespace}")
     return seconds
@@ -119,9 +114,7 @@ def markdown(found: dict[str, Any]) -> str:
     """Return the summary as a table."""
     rows = ["| what | p50 | p95 |", "|---|---|---|"]
     names = {"task": "cold task, no dependencies", "job": "plain Job", "pod": "bare Pod"}
-    rows += [
-        f"| {names[n]} | {found['p50_seconds'][n]:.2f} s | {found['p95_seconds'][n]:.2f} s |" for n in names
-    ]
+    rows += [f"| {names[n]} | {found['p50_seconds'][n]:.2f} s | {found['p95_seconds'][n]:.2f} s |" for n in names]
     for key, other in (("ratio_to_job", "Job"), ("ratio_to_pod", "Pod")):
         rows.append(f"| task ÷ {other} | {found[key]['p50']:.2f} | {found[key]['p95']:.2f} |")
     lines = [

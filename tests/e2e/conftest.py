@@ -15,9 +15,7 @@ from harness.tenant import Tenant, new_tenant
 @pytest.fixture(scope="session", autouse=True)
 def _cluster() -> None:
     if not os.environ.get("KUBECONFIG") or not Path(os.environ["KUBECONFIG"]).exists():
-        pytest.exit(
-            "e2e: KUBECONFIG names no file. Run `make test`, or `make deploy` and export KUBECONFIG.", 2
-        )
+        pytest.exit("e2e: KUBECONFIG names no file. Run `make test`, or `make deploy` and export KUBECONFIG.", 2)
 
 
 @pytest.fixture(scope="module")

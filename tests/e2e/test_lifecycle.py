@@ -7,9 +7,7 @@ LONG = "import time; print('started', flush=True); time.sleep(300)"
 
 def phase_is(tenant: Tenant, name: str, phase: str) -> None:
     """Wait until a task is in a phase."""
-    eventually(
-        lambda: tenant.get(name).get("status", {}).get("phase"), lambda seen: seen == phase, seconds=60
-    )
+    eventually(lambda: tenant.get(name).get("status", {}).get("phase"), lambda seen: seen == phase, seconds=60)
 
 
 def test_a_task_created_cancelled_never_runs(fresh_tenant: Tenant) -> None:
@@ -31,9 +29,7 @@ def test_cancelling_a_running_task_keeps_its_output(fresh_tenant: Tenant) -> Non
 
 def test_a_cancel_cannot_be_taken_back(fresh_tenant: Tenant) -> None:
     name = fresh_tenant.task("print(1)", cancel=True)
-    refused = fresh_tenant.kubectl(
-        "patch", "sbt", name, "--type=merge", "-p", '{"spec":{"cancel":false}}', check=False
-    )
+    refused = fresh_tenant.kubectl("patch", "sbt", name, "--type=merge", "-p", '{"spec":{"cancel":false}}', check=False)
     assert refused.returncode != 0
     assert "cancel" in refused.stderr
 
@@ -82,9 +78,7 @@ def test_a_pod_deleted_by_somebody_is_told_and_never_run_again(fresh_tenant: Ten
 
 def test_the_spec_is_immutable(tenant: Tenant) -> None:
     name = tenant.task("print(1)")
-    refused = tenant.kubectl(
-        "patch", "sbt", name, "--type=merge", "-p", '{"spec":{"code":"print(2)"}}', check=False
-    )
+    refused = tenant.kubectl("patch", "sbt", name, "--type=merge", "-p", '{"spec":{"code":"print(2)"}}', check=False)
     assert "may not change" in refused.stderr
 
 

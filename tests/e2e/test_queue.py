@@ -11,9 +11,7 @@ def test_of_six_tasks_four_run(fresh_tenant: Tenant) -> None:
     def phases() -> list[str]:
         return [fresh_tenant.get(name).get("status", {}).get("phase", "") for name in names]
 
-    seen = eventually(
-        phases, lambda seen: seen.count("Running") == 4 and seen.count("Queued") == 2, seconds=60
-    )
+    seen = eventually(phases, lambda seen: seen.count("Running") == 4 and seen.count("Queued") == 2, seconds=60)
     assert seen[4:] == ["Queued", "Queued"]
     ends = [fresh_tenant.finished(name) for name in names]
     assert {end["reason"] for end in ends} == {"Succeeded"}

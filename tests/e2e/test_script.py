@@ -24,9 +24,7 @@ def test_a_script_is_main_with_a_file_of_its_own(tenant: Tenant) -> None:
 
 
 def test_the_environment_carries_what_was_asked_for_and_nothing_of_the_pod(tenant: Tenant) -> None:
-    seen = json.loads(
-        tenant.run(ENVIRONMENT, env=[{"name": "COLOUR", "value": "blå"}])["result"]["stdout"]["text"]
-    )
+    seen = json.loads(tenant.run(ENVIRONMENT, env=[{"name": "COLOUR", "value": "blå"}])["result"]["stdout"]["text"])
     assert seen["env"]["COLOUR"] == "blå"
     assert seen["env"]["SANDYARD_OUTPUT_DIR"] == "/workspace/output"
     assert not [name for name in seen["env"] if name.startswith("KUBERNETES_")]

@@ -24,9 +24,7 @@ class Tenant:
 
     namespace: str
 
-    def kubectl(
-        self, *args: str, stdin: str | None = None, check: bool = True
-    ) -> subprocess.CompletedProcess[str]:
+    def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run kubectl in this namespace."""
         done = subprocess.run(
             ["kubectl", "-n", self.namespace, *args],
@@ -37,9 +35,7 @@ class Tenant:
             timeout=300,
         )
         if check and done.returncode != 0:
-            raise AssertionError(
-                f"kubectl {' '.join(args)} ended with {done.returncode}: {done.stderr or done.stdout}"
-            )
+            raise AssertionError(f"kubectl {' '.join(args)} ended with {done.returncode}: {done.stderr or done.stdout}")
         return done
 
     def create(self, manifest: Mapping[str, Any], *, check: bool = True) -> subprocess.CompletedProcess[str]:
