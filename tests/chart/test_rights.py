@@ -80,6 +80,11 @@ ADMIN: Final = {
 def rights(plane: ControlPlane, user: str, namespace: str) -> set[str]:
     """Return what ``kubectl auth can-i --list`` says, each right as ``resource [names] [verbs]``."""
     listed = plane.run("kubectl", "auth", "can-i", "--list", f"--as={user}", "--namespace", namespace).stdout
+    return rows(listed)
+
+
+def rows(listed: str) -> set[str]:
+    """Return the rights in kubectl's table."""
     return {row for line in listed.splitlines()[1:] if (row := _row(line))}
 
 
