@@ -232,6 +232,13 @@ class Runner:
         while text not in end.text:
             assert not self.take(end), end
 
+    def wait_until_alone(self) -> None:
+        """Read nothing until the supervisor has killed every other process."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while self.room.processes(self) > 1:
+            assert time.monotonic() < deadline, "something lives on"
+            time.sleep(LOOK_SECONDS)
+
     def take(self, end: End) -> bool:
         """Take one report; true after the last."""
         frame = self.receive()

@@ -171,6 +171,7 @@ ATTACKS: Final[dict[str, str]] = {
     "a write to the termination log": WRITE.format(path="/dev/termination-log"),
     "a message queue of its own": CREATE.format(path="/dev/mqueue/sand"),
     "the users of the image": READ.format(path="/etc/passwd"),
+    "the supervisor's own code": READ.format(path="/opt/sandyard/runtime/__main__.py"),
     "the root folder": CALL.format(call="os.listdir('/')"),
     "an emptied termination log": CALL.format(call="os.truncate('/dev/termination-log', 0)"),
     "a folder in /var/tmp": CALL.format(call="os.mkdir('/var/tmp/sand-%d' % os.getpid())"),

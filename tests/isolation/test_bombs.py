@@ -19,8 +19,8 @@ DISK = (
     "print('lit', flush=True)\nfor i in range(24):\n    open(f'/tmp/f{i}', 'wb').write(b'x' * (8 << 20))\n"
     "import time; time.sleep(2)\nprint('survived')\n"
 )
-DAEMON = (
-    "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(20)\n"
+DAEMON = (  # lives for SECONDS
+    "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(SECONDS)\n"
     "        print('survived', flush=True)\n    os._exit(0)\nprint('lit', flush=True)\n"
 )
 PARENT = (
@@ -70,8 +70,8 @@ def test_a_full_disk_ends_in_its_reason(tenant: Tenant, plain: Any) -> None:
 
 
 def test_a_daemon_left_behind_is_gone_at_the_end(tenant: Tenant, plain: Any) -> None:
-    assert "survived" in plain("daemon", DAEMON, wait=25)
-    status = tenant.run(DAEMON)
+    assert "survived" in plain("daemon", DAEMON.replace("SECONDS", "2"), wait=5)
+    status = tenant.run(DAEMON.replace("SECONDS", "60"))
     assert (status["reason"], status["result"]["stdout"]["text"]) == ("Succeeded", "lit\n")
     assert status["timings"]["runMilliseconds"] < 15_000
 

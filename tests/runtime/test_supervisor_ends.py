@@ -157,6 +157,24 @@ def test_a_fork_bomb_ends_by_time_and_leaves_nothing(bounded_runner: Runner) -> 
     assert bounded_runner.room.processes(bounded_runner) == 1
 
 
+def test_a_thread_bomb_fails_in_the_script_alone(bounded_runner: Runner) -> None:
+    code = (
+        "import threading, time\nthreads = 0\ntry:\n    while True:\n"
+        "        threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); threads += 1\n"
+        "except RuntimeError as error: print(threads < 64, error)"
+    )
+    end = bounded_runner.run(code)
+    assert (end.outcome, end.exited["exitCode"], end.text) == ("exited", 0, "True can't start new thread\n")
+
+
+def test_open_files_end_at_their_bound(runner: Runner) -> None:
+    code = (
+        "files = []\ntry:\n    while True: files.append(open('/dev/null'))\n"
+        "except OSError as error: print(error.errno, len(files))"
+    )
+    assert runner.run(code, limits={"openFiles": 100}).text == "24 96\n"
+
+
 def test_memory_above_its_limit_is_told_as_such(bounded_runner: Runner) -> None:
     end = bounded_runner.run("print('lit')\nx = bytearray(256 << 20)")
     assert (end.outcome, end.exited["signal"], end.text) == ("oom", "SIGKILL", "lit\n")

@@ -2,6 +2,8 @@
 
 import hashlib
 
+import pytest
+
 from harness.runner import End, Runner
 
 MIB = 1 << 20
@@ -22,10 +24,20 @@ def test_a_stream_of_exactly_its_cap_is_whole(runner: Runner) -> None:
     assert (len(end.stdout), end.exited["stdoutBytes"]) == (100, 100)
 
 
-def test_a_flood_ends_by_time_and_stays_within_its_cap(runner: Runner) -> None:
-    end = runner.run("import os\nwhile True: os.write(1, b'y' * 65536)", timeout=1.0)
+@pytest.mark.parametrize("size", [1, 80, 65536])
+def test_a_flood_ends_by_time_and_stays_within_its_cap(runner: Runner, size: int) -> None:
+    end = runner.run(f"import os\nwhile True: os.write(1, b'y' * {size})", limits={"stdoutBytes": 1000}, timeout=1.0)
     assert (end.outcome, end.exited["signal"]) == ("timeout", "SIGKILL")
-    assert len(end.stdout) == MIB < end.exited["stdoutBytes"]
+    assert len(end.stdout) == 1000 < end.exited["stdoutBytes"]
+
+
+def test_an_agent_that_does_not_read_holds_nothing_up(runner: Runner) -> None:
+    runner.start("import os\nwhile True: os.write(1, b'y' * 65536)", timeout=1.0)
+    runner.wait_until_alone()
+    end = runner.finish()
+    assert end.outcome == "timeout"
+    assert end.exited["runMilliseconds"] < 5_000
+    assert len(end.stdout) == MIB
 
 
 def test_both_streams_are_drained_at_once(runner: Runner) -> None:
