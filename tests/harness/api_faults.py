@@ -40,10 +40,12 @@ CUT: Final = Fault(arrives=False)
 CUT_AFTER_COMMIT: Final = Fault(arrives=True)
 
 
-def answer(status: HTTPStatus, reason: str = "", *, arrives: bool = False, **headers: str) -> Fault:
+def answer(
+    status: HTTPStatus, reason: str = "", *, arrives: bool = False, headers: dict[str, str] | None = None
+) -> Fault:
     """Return the fault of an answer that is not the server's own."""
     body = {"kind": "Status", "status": "Failure", "reason": reason, "message": f"made up {int(status)}"}
-    return Fault(arrives=arrives, status=status, body=body if reason else {}, headers=headers)
+    return Fault(arrives=arrives, status=status, body=body if reason else {}, headers=headers or {})
 
 
 class FaultyApi:
@@ -138,7 +140,7 @@ class FaultyApi:
     def _spoil(self, request: web.Request, fault: Fault) -> web.Response:
         if not fault.status:
             assert request.transport is not None
-            request.transport.abort()  # type: ignore[attr-defined]
+            request.transport.abort()
             return web.Response()
         return web.Response(status=fault.status, body=json.dumps(fault.body).encode(), headers=fault.headers)
 
@@ -163,7 +165,7 @@ class FaultyApi:
 def _abort(reply: aiohttp.ClientResponse) -> None:
     """Let go of a stream without a farewell, which would outlive the test's loop."""
     if reply.connection is not None and reply.connection.transport is not None:
-        reply.connection.transport.abort()  # type: ignore[attr-defined]
+        reply.connection.transport.abort()
 
 
 @asynccontextmanager

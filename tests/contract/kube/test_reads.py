@@ -1,6 +1,7 @@
 """Reads on a real API server: whole lists, values of ConfigMaps and Secrets, objects that are not there."""
 
 from base64 import b64encode
+from http import HTTPStatus
 
 import pytest
 
@@ -25,7 +26,7 @@ async def test_list_that_breaks_half_way_is_no_list(
     monkeypatch.setattr(client_room, "PAGE_OBJECTS", 1)
     for _ in range(2):
         await new_task(room, namespace)
-    api.next(answer(410, "Expired"), verb="GET", path="continue=")  # type: ignore[arg-type]
+    api.next(answer(HTTPStatus.GONE, "Expired"), verb="GET", path="continue=")
     with pytest.raises(UnavailableError):
         await shaky.cluster.list_tasks()
 

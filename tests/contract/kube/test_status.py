@@ -88,7 +88,7 @@ async def test_lost_answer_is_unsure_and_a_read_tells(
 async def test_pushed_back_write_names_the_delay(
     shaky: Room, api: FaultyApi, task: SandboxTask, status: HTTPStatus
 ) -> None:
-    api.next(answer(status, "Busy", **{"Retry-After": "7"}), verb="PATCH")
+    api.next(answer(status, "Busy", headers={"Retry-After": "7"}), verb="PATCH")
     with pytest.raises(UnavailableError) as caught:
         await shaky.cluster.write_task_status(task, QUEUED)
     assert caught.value.retry_after == 7

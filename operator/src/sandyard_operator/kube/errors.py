@@ -36,7 +36,7 @@ def refusal(  # noqa: PLR0911 - one for each kind of answer
     """Return the error that an answer other than 2xx stands for."""
     details = body if isinstance(body, Mapping) else {}
     reason = details.get("reason", "")
-    message = str(details.get("message") or HTTPStatus(status).phrase)[:MESSAGE_CHARACTERS]
+    message = str(details.get("message") or f"HTTP status {status}")[:MESSAGE_CHARACTERS]
     match status:
         case HTTPStatus.NOT_FOUND:
             return NotFoundError(message)

@@ -154,7 +154,7 @@ def _container(  # noqa: PLR0913 - the six things in which the two differ
     return {
         "name": name,
         "image": spec.image,
-        "imagePullPolicy": spec.image_pull_policy,
+        "imagePullPolicy": str(spec.image_pull_policy),
         "command": list(command),
         "env": env,
         "resources": resources,

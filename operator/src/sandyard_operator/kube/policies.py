@@ -75,7 +75,7 @@ def install(class_name: str, index: Index, neighbours: Neighbours) -> dict[str, 
     else:
         rules.append(_dns_rule(neighbours))
     selected = {names.LABEL_CLASS: class_name, names.LABEL_NETWORK: names.NETWORK_INSTALLING}
-    return {"podSelector": {"matchLabels": selected}, "policyTypes": ["Egress"], "egress": rules}
+    return _opening({"matchLabels": selected}, rules)
 
 
 def egress(task_uid: str, network: Network, *, neighbours: Neighbours, ranges: ClusterRanges) -> dict[str, Any]:
@@ -83,8 +83,7 @@ def egress(task_uid: str, network: Network, *, neighbours: Neighbours, ranges: C
     rules = [rule for rule in (_peer_rule(peer, ranges) for peer in network.egress) if rule is not None]
     if network.dns:
         rules.append(_dns_rule(neighbours))
-    selector = {"matchLabels": {names.LABEL_OWNER_UID: task_uid}}
-    return {"podSelector": selector, "policyTypes": ["Egress"], "egress": rules}
+    return _opening({"matchLabels": {names.LABEL_OWNER_UID: task_uid}}, rules)
 
 
 def install_name(class_name: str) -> str:
@@ -117,6 +116,11 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _opening(selector: dict[str, Any], rules: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a policy for egress; the API server drops an empty list, and so does this."""
+    return {"podSelector": selector, "policyTypes": ["Egress"], **({"egress": rules} if rules else {})}
 
 
 def _index_rules(given: IndexEgress) -> list[dict[str, Any]]:
