@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help setup demo test check crds chart images image-list image-archives image-locks push cluster cluster-down cluster-status kubeconfig load-image deploy bench e2e clean
+.PHONY: docs help setup demo test check crds chart images image-list image-archives image-locks push cluster cluster-down cluster-status kubeconfig load-image deploy bench e2e clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -70,6 +70,9 @@ e2e: setup ## the end-to-end set against any cluster: make e2e KUBECONFIG=...
 
 bench: setup ## a cold task beside a Job, interleaved; writes bench/
 	@PYTHONPATH=tests:dev $(PY) tests/bench/cold_task.py
+
+docs: setup ## generate the reference pages from the models
+	@PYTHONPATH=dev $(PY) -m yard.reference
 
 clean: ## remove what builds left in the checkout
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist

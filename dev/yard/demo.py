@@ -18,6 +18,7 @@ from yard.bring_up import bring_up, environment
 from yard.steps import ROOT, StepError, Steps, main
 
 NAMESPACE: Final = "sandyard-demo"
+ROW_CHARACTERS: Final = 48  # of what came out, in the table at the end
 EXAMPLE_SECONDS: Final = 240  # the longest an example may take, a cold install included
 
 
@@ -122,6 +123,12 @@ def shown(status: dict[str, Any]) -> str:
     return "\n    ".join(part for part in parts if part)
 
 
+def first_line(text: str) -> str:
+    """Shorten a text to what fits into a row."""
+    line = text.split("\n", 1)[0]
+    return line if len(line) <= ROW_CHARACTERS else f"{line[: ROW_CHARACTERS - 1]}…"
+
+
 def as_expected(example: Example, status: dict[str, Any]) -> bool:
     """Compare an end with what its example promises."""
     return status.get("reason") == example.reason and example.shows in shown(status)
@@ -129,14 +136,14 @@ def as_expected(example: Example, status: dict[str, Any]) -> bool:
 
 def result_table(outcomes: list[tuple[Example, dict[str, Any]]]) -> Table:
     """Draw what came out of each example and how long it took."""
-    table = Table(title="Examples", show_lines=True)
+    table = Table(title="Examples")
     for heading in ("example", "reason", "what came out", "install", "run", "all", "expected"):
         table.add_column(heading)
     for example, status in outcomes:
         timings = status.get("timings", {})
         seconds = [f"{timings.get(f'{part}Milliseconds', 0) / 1000:.2f} s" for part in ("install", "run", "total")]
         mark = "yes" if as_expected(example, status) else "NO"
-        table.add_row(example.name, status.get("reason"), Text(shown(status)), *seconds, mark)
+        table.add_row(example.name, status.get("reason"), Text(first_line(shown(status))), *seconds, mark)
     return table
 
 
