@@ -76,8 +76,10 @@ class Exchange:
         try:
             return await self._resend_once(pod, request, seconds=seconds)
         except AgentRefusedError as error:
-            learned = self._skews.get(pod.uid, 0.0)
-            if error.code is not wire.ErrorCode.UNAUTHENTICATED or abs(learned - skew) < SKEW_SECONDS:
+            learned = abs(self._skews.get(pod.uid, 0.0) - skew) >= SKEW_SECONDS
+            # The HTTP client repeats a read by itself where its connection was closed under it.
+            again = error.code is wire.ErrorCode.REPLAYED or (error.code is wire.ErrorCode.UNAUTHENTICATED and learned)
+            if not again:
                 raise
         return await self._resend_once(pod, request, seconds=seconds)
 

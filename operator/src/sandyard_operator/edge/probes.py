@@ -24,7 +24,7 @@ class ProbeServer:
         ready: Callable[[], bool],
         host: str | None = None,
     ) -> None:
-        self._port = port
+        self.port = port
         self._host = host
         self._ailments = ailments
         self._ready = ready
@@ -35,7 +35,8 @@ class ProbeServer:
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port).start()
+        await web.TCPSite(self._runner, self._host, self.port).start()
+        self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:

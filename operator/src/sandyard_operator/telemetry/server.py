@@ -13,7 +13,7 @@ class MetricsServer:
     """Serves what ``render`` returns; an async context manager."""
 
     def __init__(self, *, port: int, render: Callable[[], bytes], host: str | None = None) -> None:
-        self._port = port
+        self.port = port
         self._host = host
         self._render = render
         app = web.Application()
@@ -22,7 +22,8 @@ class MetricsServer:
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port).start()
+        await web.TCPSite(self._runner, self._host, self.port).start()
+        self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
