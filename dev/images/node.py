@@ -1,18 +1,21 @@
 """Hand the built images to the nodes of this machine's cluster, each only what it lacks.
 
-A node's containerd is asked what it holds; the archive streamed to it leaves that out. Every image gets two names
-there: by tag and by digest, so that a pod may name it either way and nothing is ever pulled.
+dev/node says which nodes there are. A node's containerd is asked what it holds; the archive streamed to it leaves
+that out. Every image gets two names there: by tag and by digest, so that a pod may name it either way and nothing
+is ever pulled.
 """
 
+import json
+import os
 import subprocess
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from images.errors import ImageError
 from images.layout import Layout, Stored
-from images.settings import Settings
+from images.settings import ROOT, Settings
 
 NAMESPACE: Final = "k8s.io"  # the kubelet's
 ANSWER_SECONDS: Final = 30
@@ -22,14 +25,9 @@ ANSWER_SECONDS: Final = 30
 class Receiver:
     """One node's container runtime."""
 
-    ctr: Path
-    socket: Path
+    name: str
+    ctr: tuple[str, ...]  # how its client is called
     layout: Layout
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-        return self.socket.parent.name
 
     def missing(self, images: Iterable[Stored]) -> list[Stored]:
         """Return the images that the node does not know by both names."""
@@ -70,7 +68,7 @@ class Receiver:
             raise ImageError(f"{said}\n{self.name} did not take {stored.ref}.", fix="make cluster-status")
 
     def _command(self, *words: str) -> list[str]:
-        return [str(self.ctr), f"--address={self.socket}", f"--namespace={NAMESPACE}", *words]
+        return [*self.ctr, f"--namespace={NAMESPACE}", *words]
 
 
 def names(stored: Stored) -> tuple[str, str]:
@@ -79,9 +77,22 @@ def names(stored: Stored) -> tuple[str, str]:
 
 
 def receivers(settings: Settings) -> list[Receiver]:
-    """Return the nodes that are up."""
-    folder = settings.caches / "node"
-    ctr, layout = folder / "bin" / "ctr", Layout(settings.layout)
-    sockets = sorted((folder / settings.cluster).glob("node*/containerd.sock"))
-    known = (Receiver(ctr, socket, layout) for socket in sockets)
-    return [each for each in known if each.ask("version") is not None]
+    """Return the nodes of the cluster that is up; none where there is none."""
+    command = [sys.executable, "-m", "sandyard_node", "status"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "dev" / "node")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    try:
+        status = json.loads(done.stdout)
+    except ValueError:
+        return []
+    if not status["ready"]:
+        return []
+    layout = Layout(settings.layout)
+    return [Receiver(each["name"], client(status["provider"], each, settings), layout) for each in status["nodes"]]
+
+
+def client(provider: str, node: Mapping[str, Any], settings: Settings) -> tuple[str, ...]:
+    """Return how a node's ctr is called: from here, or in the container that is a node of kind."""
+    if provider == "kind":
+        return ("docker", "exec", "--interactive", node["name"], "ctr")
+    return (str(settings.caches / "node" / "bin" / "ctr"), f"--address={node['containerd']}")

@@ -11,7 +11,6 @@ from images.errors import ImageError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}  # the kernel's name to OCI's
-DEFAULT_CLUSTER: Final = "sandyard"
 WHEEL_MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -22,11 +21,10 @@ class Settings:
     caches: Path
     architecture: str
     engine: str  # "buildah", "docker", or empty for whichever is there
-    cluster: str  # name of the local cluster that gets the images, as dev/node knows it
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ, *, machine: str = "") -> "Settings":
-        """Read SANDYARD_CACHE, SANDYARD_IMAGE_ENGINE and SANDYARD_NODE_NAME."""
+        """Read SANDYARD_CACHE and SANDYARD_IMAGE_ENGINE."""
         machine = machine or platform.machine()
         if machine not in ARCHITECTURES:
             raise ImageError(f"no image is known for a machine of type {machine}.", fix="build on x86_64 or aarch64")
@@ -35,7 +33,6 @@ class Settings:
             caches=Path(environment.get("SANDYARD_CACHE") or Path(caches) / "sandyard").absolute(),
             architecture=ARCHITECTURES[machine],
             engine=environment.get("SANDYARD_IMAGE_ENGINE", ""),
-            cluster=environment.get("SANDYARD_NODE_NAME", DEFAULT_CLUSTER),
         )
 
     @property
