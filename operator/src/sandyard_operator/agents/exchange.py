@@ -71,7 +71,7 @@ class Exchange:
     async def call(self, pod: PodView, request: tokens.Request, *, seconds: float) -> bytes:
         """Return the body of the answer, which may take ``seconds`` and a little more."""
         if not pod.ip:
-            raise NotListeningError(f"pod {pod.name} has no address yet")
+            raise AgentUnreachableError(f"pod {pod.name} has no address yet")
         skew = self._skews.get(pod.uid, 0.0)
         try:
             return await self._resend_once(pod, request, seconds=seconds)

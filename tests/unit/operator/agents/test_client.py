@@ -224,10 +224,12 @@ async def test_pod_that_never_listens_is_given_up_in_time(authority: Authority) 
         assert time.monotonic() - began < 2
 
 
-async def test_pod_without_an_address_is_not_there(agent: OddAgent) -> None:
+async def test_pod_without_an_address_is_not_waited_for(agent: OddAgent) -> None:
+    """The address comes with another view of the pod: this one would never do."""
     async with client_of(agent) as client:
-        with pytest.raises(AgentUnreachableError, match="no address"):
-            await client.start(pod_view(ip=""), "run", START)
+        async with asyncio.timeout(1):
+            with pytest.raises(AgentUnreachableError, match="no address"):
+                await client.status(pod_view(ip=""), wait=20)
 
 
 async def test_agents_words_for_each_call(agent: OddAgent) -> None:
