@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from harness.api_faults import FaultyApi, answer
+from harness.api_faults import CUT, FaultyApi, answer
 from harness.control_plane import ControlPlane
 from harness.kube_room import OPERATOR, Clock, Room, new_task, now
 from sandyard_api.sandbox_class import SandboxClass
@@ -20,6 +20,7 @@ from sandyard_operator.kube.connect import Kube, MissingKindsError, Place, conne
 from sandyard_operator.kube.facts import FRESH_SECONDS, ClusterFacts
 from sandyard_operator.kube.policies import Neighbours, egress_name
 from sandyard_operator.kube.resource import CLASSES, NODES, POLICIES, SERVICE_CIDRS
+from sandyard_operator.ports import UnavailableError
 
 HOST = "127.0.0.1"
 
@@ -57,6 +58,32 @@ async def test_missing_kinds_are_named(api: FaultyApi, monkeypatch: pytest.Monke
     api.next(answer(HTTPStatus.NOT_FOUND, "NotFound"), path="sandboxclasses")
     async with AsyncExitStack() as stack:
         with pytest.raises(MissingKindsError, match=r"sandboxclasses\.sandyard\.dev"):
+            await open_as_operator(stack, [])
+
+
+async def test_server_that_is_away_is_waited_for(api: FaultyApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def through_proxy() -> Access:
+        return api.access
+
+    monkeypatch.setattr(connect_room, "find_access", through_proxy)
+    monkeypatch.setattr(connect_room, "RETRY_SECONDS", 0.0)
+    for fault in (answer(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable"), CUT, CUT):
+        api.next(fault, path="sandboxtasks")
+    api.next(answer(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError"), path="secrets")
+    async with AsyncExitStack() as stack:
+        kube = await open_as_operator(stack, [])
+        assert kube.authority.root_keys
+
+
+async def test_server_that_stays_away_ends_the_opening(api: FaultyApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def through_proxy() -> Access:
+        return api.access
+
+    monkeypatch.setattr(connect_room, "find_access", through_proxy)
+    monkeypatch.setattr(connect_room, "PATIENCE_SECONDS", 0.0)
+    await api.stop()
+    async with AsyncExitStack() as stack:
+        with pytest.raises(UnavailableError):
             await open_as_operator(stack, [])
 
 

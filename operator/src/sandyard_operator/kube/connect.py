@@ -1,10 +1,12 @@
 """Opens the room: finds the API server, reads or makes the authority, and puts the parts together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from sandyard_operator.kube.access import Access, find_access
 from sandyard_operator.kube.authority import Authority
@@ -17,7 +19,12 @@ from sandyard_operator.kube.resource import CLASSES, TASKS
 from sandyard_operator.kube.tenant import Tenants
 from sandyard_operator.kube.vault import open_authority
 from sandyard_operator.kube.views import PodReader
-from sandyard_operator.ports import NotFoundError
+from sandyard_operator.ports import NotFoundError, UnavailableError, UnsureError
+
+PATIENCE_SECONDS: Final = 45.0  # below the minute that the startup probe gives
+RETRY_SECONDS: Final = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +64,7 @@ async def connect(  # noqa: PLR0913 - where it stands, clocks, and who watches
     """Open the room; ``may_write`` is asked right before each write whether this process still leads."""
     access = await find_access()
     async with Client(access, observer=observer) as client:
-        await _check_kinds(client)
-        authority = await open_authority(client, place.neighbours.namespace, now=now())
+        authority = await _patiently(lambda: _begin(client, place.neighbours.namespace, now()), monotonic)
         events = EventRecorder(client, instance=place.identity, now=now, monotonic=monotonic, dropped=event_dropped)
         reader = PodReader(authority)
         cluster = KubeCluster(
@@ -76,6 +82,24 @@ async def connect(  # noqa: PLR0913 - where it stands, clocks, and who watches
         finally:
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
+
+
+async def _patiently(begin: Callable[[], Awaitable[Authority]], monotonic: Callable[[], float]) -> Authority:
+    """Wait for an API server that is away: a process that ended would be started again ever more slowly."""
+    deadline = monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return await begin()
+        except (UnavailableError, UnsureError) as error:
+            if monotonic() >= deadline:
+                raise
+            logger.warning("waiting for the API server: %s", error)
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _begin(client: Client, namespace: str, now: datetime) -> Authority:
+    await _check_kinds(client)
+    return await open_authority(client, namespace, now=now)
 
 
 async def _check_kinds(client: Client) -> None:
