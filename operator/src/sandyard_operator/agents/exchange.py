@@ -15,7 +15,6 @@ from typing import Final
 
 import aiohttp
 from pydantic import ValidationError
-from yarl import URL
 
 from sandyard_api import tokens, wire
 from sandyard_operator.agents.signer import Signer
@@ -97,7 +96,7 @@ class Exchange:
         try:
             async with self._session.request(
                 request.method,
-                URL(f"https://{host}:{self._way.port}{request.path}", encoded=True),
+                f"https://{host}:{self._way.port}{request.path}",
                 data=request.body or None,
                 headers={
                     "Authorization": f"Bearer {token}",
