@@ -22,13 +22,18 @@ CLUSTER: Final = {"SANDYARD_NODE_NAME": "chart", "SANDYARD_NODE_RANGE": "198.19.
 SYSTEM: Final = Tenant(NAMESPACE)
 SELECTOR: Final = "app.kubernetes.io/component=operator"
 REACH: Final = """
-import socket, sys
-for port in sys.argv[2:]:
+import socket, sys, time
+deadline = time.monotonic() + 30  # a policy takes a moment to be in force for a new pod
+def is_open(port):
     try:
         socket.create_connection((sys.argv[1], int(port)), timeout=5).close()
-        print(port, "open")
     except OSError:
-        print(port, "closed")
+        return False
+    return True
+while not is_open(sys.argv[2]) and time.monotonic() < deadline:
+    time.sleep(0.2)
+for port in sys.argv[2:]:
+    print(port, "open" if is_open(port) else "closed")
 """
 
 
@@ -89,10 +94,9 @@ def upgrade(found: dict[str, Any], *args: str) -> None:
 
 
 def operators() -> list[dict[str, Any]]:
-    """Return the operator's pods."""
+    """Return the operator's pods that stay."""
     listed = SYSTEM.kubectl("get", "pods", "-l", SELECTOR, "-o", "json").stdout
-    items: list[dict[str, Any]] = json.loads(listed)["items"]
-    return items
+    return [pod for pod in json.loads(listed)["items"] if "deletionTimestamp" not in pod["metadata"]]
 
 
 def started(tenant: Tenant, code: str) -> str:
