@@ -1,6 +1,7 @@
 """The chart's release in tests: where it is, how it is installed, and how its policies are waited for."""
 
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,14 @@ OPERATOR: Final = f"system:serviceaccount:{NAMESPACE}:sandyard-operator"
 
 
 def install(plane: ControlPlane, values: str, *args: str) -> None:
-    """Install the chart into a new namespace and wait for what controllers make of it."""
-    helm(plane, "install", "--create-namespace", "--values", str(VALUES / f"{values}.yaml"), *args)
+    """Install the chart into a new namespace and wait for what controllers make of it.
+
+    Without hooks, since no node runs their Jobs; the second step brings the default class.
+    """
+    given = ("--values", str(VALUES / f"{values}.yaml"), *args)
+    helm(plane, "install", "--create-namespace", "--no-hooks", *given)
+    until_kinds_are_served(plane)
+    helm(plane, "upgrade", *given)
     until_roles_are_aggregated(plane)
 
 
@@ -28,10 +35,14 @@ def helm(plane: ControlPlane, verb: str, *args: str, check: bool = True) -> subp
 
 
 def purge(plane: ControlPlane) -> None:
-    """Remove the release and the kinds with all their objects."""
+    """Remove the release and all objects; the kinds stay, for a CRD deleted when young may take minutes to go."""
     helm(plane, "uninstall", "--no-hooks", "--ignore-not-found")
-    kinds = [f"{plural}.sandyard.dev" for plural in ("sandboxtasks", "sandboxes", "sandboxpools", "sandboxclasses")]
-    plane.run("kubectl", "delete", "crd", *kinds, "--ignore-not-found", "--timeout=60s")
+    plane.run("kubectl", "delete", "sbt,sb,sbp,sbc", "--all", "--all-namespaces")
+
+
+def until_kinds_are_served(plane: ControlPlane) -> None:
+    """Wait until the CRDs are in force."""
+    eventually(partial(plane.call, "GET", "/apis/sandyard.dev/v1alpha1/sandboxclasses"), lambda answer: answer.allowed)
 
 
 def until_roles_are_aggregated(plane: ControlPlane) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from chart.control_plane import ControlPlane
-from chart.release import NAMESPACE, VALUES, helm, install
+from chart.release import CHART, NAMESPACE, RELEASE, VALUES, helm, install
 from harness.tenant import eventually
 
 GROUP: Final = "/apis/sandyard.dev/v1alpha1"
@@ -15,16 +16,11 @@ CLASS: Final = f"{GROUP}/sandboxclasses/default"
 CRD: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sandboxtasks.sandyard.dev"
 MINIMAL: Final = ("--values", str(VALUES / "minimal.yaml"))
 OTHER_IMAGE: Final = f"registry.example/runtime@sha256:{'2' * 64}"
-DEFAULT_MARKS: Final = {
-    "helm.sh/resource-policy": "keep",
-    "meta.helm.sh/release-name": "sandyard",
-    "meta.helm.sh/release-namespace": NAMESPACE,
-}
 
 
 @pytest.fixture
 def installed(empty_plane: ControlPlane) -> ControlPlane:
-    """Give a first install with one task and one class of users."""
+    """Give a release with one task and one class of users."""
     install(empty_plane, "minimal")
     task = {"apiVersion": "sandyard.dev/v1alpha1", "kind": "SandboxTask", "metadata": {"name": "mine"}}
     empty_plane.must("POST", f"{GROUP}/namespaces/default/sandboxtasks", task | {"spec": {"code": "print(1)"}})
@@ -43,14 +39,27 @@ def assert_users_objects_are_there(plane: ControlPlane) -> None:
     plane.must("GET", f"{GROUP}/sandboxclasses/own")
 
 
-def test_a_first_install_makes_the_default_class_and_an_upgrade_takes_it_over(installed: ControlPlane) -> None:
-    first = installed.must("GET", CLASS)
+def test_an_upgrade_changes_the_default_class_as_the_values_say(installed: ControlPlane) -> None:
+    before = installed.must("GET", CLASS)["metadata"]["uid"]
     helm(installed, "upgrade", *MINIMAL, "--set", f"defaultClass.image={OTHER_IMAGE}")
     upgraded = installed.must("GET", CLASS)
-    assert upgraded["metadata"]["uid"] == first["metadata"]["uid"]
-    assert upgraded["metadata"]["annotations"] == DEFAULT_MARKS
-    assert upgraded["spec"]["image"] == OTHER_IMAGE
+    assert (upgraded["metadata"]["uid"], upgraded["spec"]["image"]) == (before, OTHER_IMAGE)
     assert_users_objects_are_there(installed)
+
+
+def test_an_upgrade_takes_over_the_class_that_the_hook_of_a_first_install_made(installed: ControlPlane) -> None:
+    helm(installed, "uninstall", "--no-hooks")
+    installed.must("DELETE", CLASS)
+    rendered = yaml.safe_load_all(  # without a cluster: the kind is not known
+        installed.run("helm", "template", RELEASE, str(CHART), "--namespace", NAMESPACE, *MINIMAL).stdout
+    )
+    made = next(document for document in rendered if document and document["kind"] == "SandboxClass")
+    assert made["metadata"]["annotations"]["helm.sh/hook"] == "post-install"
+    helm(installed, "install", *MINIMAL, "--set", "defaultClass.create=false")
+    first = installed.must("POST", f"{GROUP}/sandboxclasses", made)
+    helm(installed, "upgrade", *MINIMAL, "--set", f"defaultClass.image={OTHER_IMAGE}", "--force-conflicts")
+    upgraded = installed.must("GET", CLASS)
+    assert (upgraded["metadata"]["uid"], upgraded["spec"]["image"]) == (first["metadata"]["uid"], OTHER_IMAGE)
 
 
 def test_an_upgrade_changes_the_crds(installed: ControlPlane) -> None:
