@@ -102,13 +102,14 @@ class Docker:
     def build_base(self, ref: str, folder: Path, *, log: Path) -> None:
         """Build the base from Debian's public image."""
         del folder  # the context is in the checkout
-        run(["docker", "build", "--provenance=false", f"--tag={ref}", base.FOLDER], log=log, env=_buildkit())
+        fix = "where Docker reaches no registry: SANDYARD_IMAGE_ENGINE=buildah make images"
+        run(["docker", "build", f"--tag={ref}", base.FOLDER], log=log, env=_buildkit(), fix=fix)
 
     def build(self, ref: str, folder: Path, *, arguments: Mapping[str, str], log: Path) -> None:
         """Build, and take the result over into the layout."""
         options = [f"--build-arg={key}={value}" for key, value in arguments.items()]
         run(
-            ["docker", "build", "--provenance=false", "--network=none", *options, f"--tag={ref}", folder],
+            ["docker", "build", "--network=none", *options, f"--tag={ref}", folder],
             log=log,
             env=_buildkit(),
         )
@@ -159,4 +160,4 @@ def _is_secure(target: str) -> bool:
 
 
 def _buildkit() -> dict[str, str]:
-    return {**os.environ, "DOCKER_BUILDKIT": "1"}
+    return {**os.environ, "DOCKER_BUILDKIT": "1", "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}

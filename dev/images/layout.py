@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import posixpath
 import tarfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from images.errors import ImageError
 REF_NAME: Final = "org.opencontainers.image.ref.name"
 CONTAINERD_NAME: Final = "io.containerd.image.name"  # a full reference, taken as it is by containerd
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
 COMPRESSED: Final = f"{LAYER}+gzip"
+GZIP_START: Final = b"\x1f\x8b"
 PIECE_BYTES: Final = 1 << 20
 VERSION: Final = '{"imageLayoutVersion":"1.0.0"}'
 
@@ -94,38 +97,64 @@ class Layout:
         self._write_index(index["manifests"])
 
     def add_archive(self, ref: str, archive: IO[bytes]) -> None:
-        """Take in the one image of an OCI archive, such as ``docker save`` writes, under a reference."""
-        index: dict[str, Any] = {}
+        """Take in the one image that ``docker save`` wrote, under a reference."""
+        files: dict[str, tuple[str, int]] = {}
+        listed: list[dict[str, Any]] = []
         with tarfile.open(fileobj=archive, mode="r|") as entries:
             for entry in entries:
                 content = entries.extractfile(entry) if entry.isfile() else None
-                if content is None:
-                    continue
-                if entry.name == "index.json":
-                    index = json.load(content)
-                elif entry.name.startswith("blobs/sha256/"):
-                    self._take(content)
-        if len(index.get("manifests", ())) != 1:
-            raise ImageError("the engine saved no OCI archive.", fix="use Docker 25 or newer")
-        added = {**index["manifests"][0], "annotations": {REF_NAME: ref}}
+                if entry.issym():  # a layer that is there twice
+                    target = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.linkname))
+                    files[entry.name] = files[target]
+                elif content and entry.name == "manifest.json":
+                    listed = json.load(content)
+                elif content:
+                    files[entry.name] = self._take(content)
+        if len(listed) != 1:
+            raise ImageError("the engine saved no archive of one image.", fix="is the Docker daemon well? docker info")
+        digest, size = files[listed[0]["Config"]]
+        layers = [self._plain(*files[name]) for name in listed[0]["Layers"]]
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": {"mediaType": CONFIG, "digest": digest, "size": size},
+            "layers": [{"mediaType": LAYER, "digest": digest, "size": size} for digest, size in layers],
+        }
+        digest, size = self._take(io.BytesIO(_dump(manifest)))
         others = [known for known in self._index()["manifests"] if known["annotations"][REF_NAME] != ref]
+        added = {"mediaType": MANIFEST, "digest": digest, "size": size, "annotations": {REF_NAME: ref}}
         self._write_index([*others, added])
 
     def write_archive(
         self, stored: Stored, target: IO[bytes], *, names: Iterable[str], without: Collection[str]
     ) -> None:
-        """Write one image as an OCI archive under full reference names, without the blobs its reader has."""
+        """Write one image under full reference names, without the blobs its reader has.
+
+        The archive is an OCI layout and what ``docker load`` reads, in one.
+        """
         manifests = [self._descriptor(stored, name) for name in names]
         with tarfile.open(fileobj=target, mode="w|") as archive:
             _add(archive, "oci-layout", VERSION.encode())
             _add(archive, "index.json", _dump({"schemaVersion": 2, "manifests": manifests}))
+            _add(archive, "manifest.json", _dump([self._docker_manifest(stored)]))
             for digest in stored.blobs:
                 if digest not in without:
                     path = self.blob(digest)
-                    entry = tarfile.TarInfo(str(path.relative_to(self.folder)))
+                    entry = tarfile.TarInfo(self._name(digest))
                     entry.size = path.stat().st_size
                     with path.open("rb") as content:
                         archive.addfile(entry, content)
+
+    def _name(self, digest: str) -> str:
+        return str(self.blob(digest).relative_to(self.folder))
+
+    def _docker_manifest(self, stored: Stored) -> dict[str, Any]:
+        layers = json.loads(self.blob(stored.digest).read_bytes())["layers"]
+        return {
+            "Config": self._name(stored.config),
+            "RepoTags": [stored.ref],
+            "Layers": [self._name(layer["digest"]) for layer in layers],
+        }
 
     def _descriptor(self, stored: Stored, name: str) -> dict[str, Any]:
         annotations = {CONTAINERD_NAME: name, REF_NAME: name}
@@ -157,6 +186,15 @@ class Layout:
             size = file.tell()
         fresh.rename(folder / digest.hexdigest())
         return f"sha256:{digest.hexdigest()}", size
+
+    def _plain(self, digest: str, size: int) -> tuple[str, int]:
+        """Return the digest and size of a layer without its compression."""
+        path = self.blob(digest)
+        with path.open("rb") as file:
+            if file.read(len(GZIP_START)) != GZIP_START:
+                return digest, size
+        with gzip.open(path) as content:
+            return self._take(content)
 
     def _index(self) -> dict[str, Any]:
         try:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -57,5 +58,6 @@ def require(program: str, *, log: Path) -> None:
     try:
         run(install, log=log, env=env)
     except ImageError:
-        answers(["apt-get", "update"])  # a list of some other vendor's may fail to load
+        with suppress(ImageError):  # a list of some other vendor's may fail to load
+            run(["apt-get", "update"], log=log, env=env)
         run(install, log=log, env=env, fix=fix)
