@@ -134,6 +134,8 @@ class Room:
         """Send a signal to the room's PID 1, from outside as a kubelet would, once it is the program given."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not (found := _first_inside(process.pid)):
+            if process.poll() is not None:
+                return
             assert time.monotonic() < deadline, "the room does not come up"
             time.sleep(LOOK_SECONDS)
         os.kill(found, number)
@@ -141,8 +143,11 @@ class Room:
 
 def _first_inside(unshare: int) -> int:
     """Return the pid of a room's PID 1 as this machine sees it, 0 while it is still furnishing the room."""
-    children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
-    furnished = [child for child in children if str(ROOM) not in Path(f"/proc/{child}/cmdline").read_text()]
+    try:
+        children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
+        furnished = [child for child in children if str(ROOM) not in Path(f"/proc/{child}/cmdline").read_text()]
+    except OSError:  # it ends at this very moment
+        return 0
     return int(furnished[0]) if furnished else 0
 
 
