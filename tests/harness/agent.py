@@ -155,7 +155,7 @@ class AgentProcess:
     def send(self, method: str, path: str, body: bytes = b"", *, headers: Mapping[str, str]) -> Answer:
         """Send a request on a connection of its own."""
         connection = HTTPConnection(HOST, self.port, timeout=DEADLINE_SECONDS + wire.MAX_WAIT_SECONDS)
-        connection.sock = self.connect()
+        connection.sock = self.connect(timeout=DEADLINE_SECONDS + wire.MAX_WAIT_SECONDS)
         try:
             connection.request(method, path, body or None, dict(headers))
             response = connection.getresponse()

@@ -80,7 +80,7 @@ def test_a_run_ends_at_its_time(pod: Pair) -> None:
 
 def test_cancel_ends_it_and_keeps_what_was_printed(pod: Pair) -> None:
     pod.start(b"import time\nprint('on', flush=True)\ntime.sleep(600)\n", seconds=120.0)
-    while pod.status(wait=20)["phase"] == "accepted":
+    while pod.status(wait=1)["phase"] == "accepted":
         pass
     pod.agent.call("POST", f"{wire.PATH_RUNS}/{RUN}/cancel")
     assert pod.result()["outcome"] == "cancelled"
@@ -88,7 +88,7 @@ def test_cancel_ends_it_and_keeps_what_was_printed(pod: Pair) -> None:
 
 def test_a_supervisor_that_dies_is_told_as_lost(pod: Pair) -> None:
     pod.start(b"import time\ntime.sleep(600)\n", seconds=120.0)
-    while pod.status(wait=20)["phase"] == "accepted":
+    while pod.status(wait=1)["phase"] == "accepted":
         pass
     pod.kill_supervisor()
     assert pod.result()["outcome"] == "supervisorLost"
