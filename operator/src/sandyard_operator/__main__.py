@@ -68,7 +68,13 @@ class Operator:
             await self._run_parts(kube, engine)
 
     def _connect(self) -> AbstractAsyncContextManager[Kube]:
-        place = Place(neighbours=Neighbours(namespace=self._settings.namespace), identity=self._settings.identity)
+        settings = self._settings
+        neighbours = Neighbours(
+            namespace=settings.namespace,
+            operator_cidrs=settings.operator_cidrs,
+            dns_namespace=settings.dns_namespace,
+        )
+        place = Place(neighbours=neighbours, identity=settings.identity, extra_cidrs=settings.cluster_cidrs)
         return connect(
             place,
             may_write=lambda: self._leadership.epoch is not None,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Final, Self
 
 PORTS: Final = range(1, 65536)
@@ -23,6 +24,9 @@ class Settings:
     metrics_port: int
     probe_port: int
     workers: int  # keys worked on at the same time
+    operator_cidrs: tuple[str, ...]  # of an operator outside the cluster: who may reach agents besides its pods
+    cluster_cidrs: tuple[str, ...]  # of pods and Services, as far as no Node or ServiceCIDR tells them
+    dns_namespace: str
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -34,6 +38,9 @@ class Settings:
             metrics_port=_number(environ, "SANDYARD_METRICS_PORT", default=9090, within=PORTS),
             probe_port=_number(environ, "SANDYARD_PROBE_PORT", default=8081, within=PORTS),
             workers=_number(environ, "SANDYARD_WORKERS", default=32, within=range(1, 1025)),
+            operator_cidrs=_ranges(environ, "SANDYARD_OPERATOR_CIDRS"),
+            cluster_cidrs=_ranges(environ, "SANDYARD_CLUSTER_CIDRS"),
+            dns_namespace=environ.get("SANDYARD_DNS_NAMESPACE") or "kube-system",
         )
 
 
@@ -56,3 +63,16 @@ def _number(environ: Mapping[str, str], name: str, *, default: int, within: rang
     if not text.isdecimal() or int(text) not in within:
         raise SettingsError(f"{name} is {text!r}; it must be a number from {within.start} to {within.stop - 1}")
     return int(text)
+
+
+def _ranges(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Read address ranges, separated by commas."""
+    parts = tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
+    for part in parts:
+        try:
+            ip_network(part)
+        except ValueError as error:
+            raise SettingsError(
+                f"{name}: {error}; it must be ranges such as 10.0.0.0/8, separated by commas"
+            ) from error
+    return parts

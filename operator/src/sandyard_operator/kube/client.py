@@ -114,7 +114,7 @@ class Client:
             failure = type(error).__name__
             raise
         finally:
-            self._observer(method, _plural(path), failure, monotonic() - began)
+            self._observer(method, kind_of(path), failure, monotonic() - began)
 
     async def _answer(
         self,
@@ -162,7 +162,7 @@ class Client:
         return found
 
 
-def _plural(path: str) -> str:
+def kind_of(path: str) -> str:
     """Return the kind that a path is about, with its subresource: a closed set of words."""
     parts = path.removeprefix("/apis/").removeprefix("/api/").split("/")
     parts = parts[2:] if path.startswith("/apis/") else parts[1:]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -23,6 +23,7 @@ from sandyard_operator.ports import NotFoundError, UnavailableError, UnsureError
 
 PATIENCE_SECONDS: Final = 45.0  # below the minute that the startup probe gives
 RETRY_SECONDS: Final = 1.0
+FAREWELL_SECONDS: Final = 1.0  # for the last events
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,9 @@ async def connect(  # noqa: PLR0913 - where it stands, clocks, and who watches
         try:
             yield Kube(access=access, client=client, authority=authority, reader=reader, cluster=cluster)
         finally:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FAREWELL_SECONDS):
+                    await events.drain()
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
 
