@@ -3,6 +3,7 @@
 The volumes of a pod cover the mount points; on a read-only root they must exist before.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -27,5 +28,11 @@ shutil.copyfile(sys.argv[1], PATH_FILE)
 FONT_LIST.mkdir()
 command = [sys.executable, "-c", "import matplotlib.font_manager"]
 subprocess.run(command, env={"MPLCONFIGDIR": str(FONT_LIST)}, check=True)  # noqa: S603 - our own arguments
-for leftover in FONT_LIST.glob("*.lock"):
-    leftover.unlink()
+for path in FONT_LIST.iterdir():
+    if path.suffix == ".json":  # in the folders' order otherwise, which is another each time
+        fonts = json.loads(path.read_text())
+        for kind in ("afmlist", "ttflist"):
+            fonts[kind].sort(key=lambda font: font["fname"])
+        path.write_text(json.dumps(fonts, indent=2))
+    else:
+        path.unlink()

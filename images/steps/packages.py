@@ -103,6 +103,8 @@ def prune(site: Path) -> None:
         for path in (Path(parent, name) for name in files):
             if path.suffix in UNUSED_SUFFIXES:
                 path.unlink()
+    for note in site.glob("*.dist-info/uv_cache.json"):  # when each wheel was written here
+        note.unlink()
     for record in site.glob("*.dist-info/RECORD"):
         with record.open(newline="") as file:
             rows = [row for row in csv.reader(file) if row and (site / row[0]).exists()]
