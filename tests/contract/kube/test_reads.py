@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,9 @@ from harness.api_faults import FaultyApi, answer
 from harness.control_plane import ControlPlane
 from harness.kube_room import Room, new_task
 from sandyard_api.sandbox_class import SandboxClass
+from sandyard_api.task import SandboxTask
 from sandyard_operator.kube import client as client_room
-from sandyard_operator.ports import NotFoundError, UnavailableError
+from sandyard_operator.ports import NotFoundError, RefusedError, UnavailableError
 
 
 async def test_list_goes_over_pages(room: Room, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +74,30 @@ async def test_class_status_is_swapped(room: Room, sandbox_class: SandboxClass) 
     assert stored is not None
     assert stored.status is not None
     assert stored.status.python == "3.13.5"
+
+
+async def test_unreadable_object_is_named_without_its_values_and_costs_no_other(
+    room: Room, namespace: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stand in for an object that a newer operator stored: the model of today refuses it."""
+    secret = "hunter2"
+    bad, good = await new_task(room, namespace, args=[secret]), await new_task(room, namespace)
+    read = SandboxTask.model_validate
+
+    def refuse(raw: Any) -> SandboxTask:
+        return read(raw | {"spec": {"args": secret}} if raw["metadata"]["name"] == bad.metadata.name else raw)
+
+    monkeypatch.setattr(SandboxTask, "model_validate", refuse)
+    found = [task.metadata.name for task in await room.cluster.list_tasks()]
+    assert good.metadata.name in found
+    assert bad.metadata.name not in found
+    assert bad.metadata.name in caplog.text
+    with pytest.raises(RefusedError, match=r"spec\.args: tuple_type") as caught:
+        await room.cluster.get_task(namespace, bad.metadata.name)
+    assert secret not in caplog.text + str(caught.value)
+
+
+async def test_task_that_is_gone_needs_no_deletion(room: Room, namespace: str) -> None:
+    task = await new_task(room, namespace)
+    await room.cluster.delete_task(task)
+    await room.cluster.delete_task(task)

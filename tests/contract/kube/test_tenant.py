@@ -128,6 +128,28 @@ async def test_changed_policy_of_ours_is_put_back(room: Room, pod: PodView) -> N
         assert (await room.client.get(path))["spec"].get("egress") != [{}]
 
 
+async def test_index_policy_opens_an_installing_pod_and_is_ours(room: Room, pod: PodView) -> None:
+    installing = await room.cluster.set_network(pod, names.NETWORK_INSTALLING)
+    assert await room.cluster.foreign_policies(installing) == ()
+    path = POLICIES.path(namespace=pod.namespace, name=install_name(pod.labels[names.LABEL_CLASS]))
+    await room.client.merge(path, {"spec": {"egress": [{}]}})
+    with pytest.raises(ConflictError, match=names.POLICY_INSTALL_PREFIX):
+        await room.cluster.foreign_policies(installing)
+    assert (await room.client.get(path))["spec"]["egress"] != [{}]
+
+
+async def test_egress_policy_of_a_task_that_asked_for_none_is_foreign(
+    room: Room, pod: PodView, sandbox_class: SandboxClass
+) -> None:
+    quiet = await new_task(room, pod.namespace)
+    closed = await room.cluster.create_pod(quiet, sandbox_class, attempt=1)
+    policy = _policy(egress_name(quiet.metadata.uid), egress=[{}], policyTypes=["Egress"])
+    owner = {"apiVersion": "sandyard.dev/v1alpha1", "kind": "SandboxTask", "name": quiet.metadata.name}
+    policy["metadata"]["ownerReferences"] = [owner | {"uid": quiet.metadata.uid}]
+    await room.client.create(POLICIES.path(namespace=pod.namespace), policy)
+    assert [found.name for found in await room.cluster.foreign_policies(closed)] == [egress_name(quiet.metadata.uid)]
+
+
 async def test_egress_policy_goes_with_its_task(room: Room, pod: PodView) -> None:
     path = POLICIES.path(namespace=pod.namespace, name=egress_name(pod.owner_uid))
     owners = (await room.client.get(path))["metadata"]["ownerReferences"]
