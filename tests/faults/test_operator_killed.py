@@ -1,8 +1,8 @@
 """The real operator is killed before and after its calls to the API server and the agents, on the real cluster.
 
 Each process is killed at its own point of its own task; the next finishes what is left over and is killed in turn, and
-the last one is not. A witness outside the cluster counts the starts. Calls that concern
-no namespace only read, so they are not counted.
+the last one is not. A witness outside the cluster counts the starts. Only calls
+in the task's namespace are counted: those about classes, nodes and the Lease are not its own.
 """
 
 import signal
