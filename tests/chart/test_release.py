@@ -61,6 +61,7 @@ def found() -> Iterator[dict[str, Any]]:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         namespace["metadata"] |= {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}  # type: ignore[operator]
         SYSTEM.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
+        helm("uninstall", "--no-hooks", "--ignore-not-found")  # of a run that was cut off
         yield found
     make("cluster-down")
 
