@@ -5,15 +5,17 @@ It runs in the operator's own loop: where that is blocked nothing answers, and t
 
 from collections.abc import Callable, Collection
 from http import HTTPStatus
-from typing import Final, Self
+from typing import Final
 
 from aiohttp import web
+
+from sandyard_operator.telemetry.port import HttpPort
 
 LIVE_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 
 
-class ProbeServer:
+class ProbeServer(HttpPort):
     """Answers 200 while there are no ailments, else 503 and what they are; an async context manager."""
 
     def __init__(
@@ -24,23 +26,9 @@ class ProbeServer:
         ready: Callable[[], bool],
         host: str | None = None,
     ) -> None:
-        self.port = port
-        self._host = host
+        super().__init__(port=port, host=host, answers={LIVE_PATH: self._live, READY_PATH: self._readiness})
         self._ailments = ailments
         self._ready = ready
-        app = web.Application()
-        app.router.add_get(LIVE_PATH, self._live)
-        app.router.add_get(READY_PATH, self._readiness)
-        self._runner = web.AppRunner(app, access_log=None)
-
-    async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self.port).start()
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
 
     async def _live(self, _: web.Request) -> web.Response:
         ailments = self._ailments()
